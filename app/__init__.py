@@ -1,0 +1,1 @@
+"""The FastAPI server. Never imports workers, torch or gymnasium."""

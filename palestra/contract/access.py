@@ -1,0 +1,60 @@
+"""Tokens, logins and sessions as they cross the API."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from palestra.contract.documents import Document
+from palestra.contract.names import Scope, Title
+from palestra.contract.views import View
+
+
+class TokenRequest(Document):
+    """A new API token."""
+
+    name: Title
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=4)]
+    expires_in_days: Annotated[int, Field(ge=1, le=3_650)] | None = 90
+
+
+class TokenView(View):
+    """A token; its secret is in `secret` once, at creation."""
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    secret: str | None = None
+
+
+class LoginRequest(Document):
+    """Browser login with user name and password."""
+
+    user: Annotated[str, Field(min_length=1, max_length=64)]
+    password: Annotated[str, Field(min_length=1, max_length=1_024)]
+
+
+class SetupRequest(Document):
+    """Redeems the one-time setup or login link."""
+
+    code: Annotated[str, Field(min_length=1, max_length=128)]
+    user: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    """With a password: names the first admin."""
+    password: Annotated[str, Field(min_length=12, max_length=1_024)] | None = None
+    """Sets the admin's password; without one, later logins need a new link from `palestra login-link`."""
+
+
+class SessionView(View):
+    """Who the caller is."""
+
+    user: str
+    project: str
+    scopes: list[Scope]
+    csrf_token: str | None
+    """To be sent as `X-CSRF-Token` with every request that changes something; `null` for bearer tokens."""
+    via: Literal["cookie", "token"]
+    setup_needed: bool = False

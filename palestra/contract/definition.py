@@ -1,0 +1,214 @@
+"""The definition: the immutable validated document that says what to train and how; and its identity.
+
+Owns the document, its hash and the experiment's ID. Job options (`options.py`) are apart from it and never part of its identity.
+"""
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from palestra.contract.agents import AgentParameters, PpoParameters
+from palestra.contract.documents import Document, sha256_of
+from palestra.contract.envs import EnvSpec
+from palestra.contract.names import Sha256, Text, Title, slugify
+
+SCHEMA_VERSION: Final = 1
+"""Version of the definition document that this code writes. Older ones are brought up by `upgrade.py`."""
+
+StepCount = Annotated[int, Field(ge=1, le=10**12)]
+
+
+class LoopSpec(Document):
+    """How long to train and how often the loop closes an epoch. The first bound that is reached ends the run."""
+
+    env_steps: StepCount | None = None
+    """Budget in env_steps, summed over environments, counted over the whole life of the run."""
+
+    updates: StepCount | None = None
+    """Budget in optimiser steps."""
+
+    episodes: StepCount | None = None
+    """Budget in finished episodes."""
+
+    epoch_env_steps: StepCount = 1_000
+    """env_steps per epoch; ExperimentStats are emitted at every epoch's end."""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.env_steps is None and self.updates is None and self.episodes is None:
+            raise ValueError("needs a budget: set env_steps, updates or episodes")
+        return self
+
+
+class EvaluationSpec(Document):
+    """Evaluation during training: exploration off, on an environment and seeds of its own."""
+
+    every_env_steps: StepCount | None = 5_000
+    """Evaluate when a multiple of this many env_steps is crossed; `null` evaluates at the end only."""
+
+    episodes: Annotated[int, Field(ge=1, le=100_000)] | None = 10
+    """Whole episodes per evaluation; exclusive with `steps`."""
+
+    steps: StepCount | None = None
+    """env_steps per evaluation, unfinished episodes dropped; exclusive with `episodes`."""
+
+    max_episode_steps: StepCount | None = None
+    """Time limit of evaluation episodes; `null` takes the one of `env`."""
+
+    during_episode: bool = True
+    """Evaluate at the exact multiple; `false` waits for the end of the training episode."""
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        if (self.episodes is None) == (self.steps is None):
+            raise ValueError("set exactly one of episodes and steps")
+        return self
+
+
+class SnapshotSpec(Document):
+    """When a run is saved and what is kept. The last state is always saved."""
+
+    every_env_steps: StepCount | None = 10_000
+    """Save when a multiple of this many env_steps is crossed; `null` saves at the end, at a pause and on errors only."""
+
+    keep_last: Annotated[int, Field(ge=2, le=1_000)] = 2
+    """Verified snapshots kept, newest first; at least two, so that a torn one never leaves nothing."""
+
+    keep_best: bool = True
+    """Also keep the snapshot with the best mean evaluation return."""
+
+    memory: Literal["full", "none"] = "full"
+    """Whether the replay memory is saved. `none` makes every resume statistical."""
+
+
+class StopSpec(Document):
+    """Reasons to end a run before its budget."""
+
+    success_score: float | None = None
+    """End once the mean evaluation return is at least this."""
+
+    success_evaluations: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """Consecutive evaluations that must reach `success_score`."""
+
+
+class NanGuard(Document):
+    """Ends the run as `diverged` after a number of consecutive updates whose loss is not finite."""
+
+    name: Literal["nan_guard"] = "nan_guard"
+    """Name of the hook."""
+
+    updates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    """Consecutive updates."""
+
+
+class LearningRateSchedule(Document):
+    """Moves the learning rate linearly from its start to `final_value` over `env_steps`, then holds it."""
+
+    name: Literal["learning_rate_schedule"] = "learning_rate_schedule"
+    """Name of the hook."""
+
+    final_value: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Learning rate from `env_steps` on."""
+
+    env_steps: StepCount
+    """Length of the schedule."""
+
+
+HookSpec = Annotated[NanGuard | LearningRateSchedule, Field(discriminator="name")]
+
+
+class ExportSpec(Document):
+    """What an export job, and the end of a successful run, writes: only what is needed to act."""
+
+    formats: Annotated[tuple[Literal["weights", "program"], ...], Field(max_length=2)] = ()
+    """`weights`: safetensors and a JSON description; `program`: a torch.export program."""
+
+
+class RlDefinition(Document):
+    """A reinforcement-learning definition."""
+
+    kind: Literal["rl"]
+    """Discriminates definitions."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    """Version of this document."""
+
+    name: Title
+    """Display name. Not part of the identity."""
+
+    notes: Text = ""
+    """Free text. Not part of the identity."""
+
+    env: EnvSpec
+    agent: AgentParameters
+    loop: LoopSpec
+    evaluation: EvaluationSpec = EvaluationSpec()
+    snapshot: SnapshotSpec = SnapshotSpec()
+    hooks: Annotated[tuple[HookSpec, ...], Field(max_length=32)] = (NanGuard(),)
+    stop: StopSpec = StopSpec()
+    export: ExportSpec = ExportSpec()
+
+    @model_validator(mode="after")
+    def _rollout_fits(self) -> Self:
+        if isinstance(self.agent, PpoParameters):
+            rollout = self.agent.rollout_steps * self.env.num_envs
+            if self.agent.minibatch_size > rollout:
+                raise ValueError(
+                    f"agent.minibatch_size {self.agent.minibatch_size} is larger than a rollout of {rollout} env_steps "
+                    "(agent.rollout_steps x env.num_envs): lower one or raise the other"
+                )
+        return self
+
+
+Definition = RlDefinition
+"""Every kind of definition. A discriminated union on `kind` once `supervised` joins."""
+
+
+class BuiltinCode(Document):
+    """The definition names only parts that come with Palestra."""
+
+    kind: Literal["builtin"] = "builtin"
+
+
+class EntrypointCode(Document):
+    """The definition names a team's own registered parts."""
+
+    kind: Literal["entrypoint"]
+    distribution: Title
+    version: Title
+    digest: Sha256
+
+
+class GitCode(Document):
+    """The submitter named a work tree with `--code DIR`."""
+
+    kind: Literal["git"]
+    head: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+    """Commit of the work tree."""
+
+    dirty_digest: Sha256 | None = None
+    """SHA-256 of the difference to `head`, untracked files included; `null` for a clean tree."""
+
+
+Code = Annotated[BuiltinCode | EntrypointCode | GitCode, Field(discriminator="kind")]
+
+
+def definition_hash(definition: Definition) -> str:
+    """Returns the SHA-256 of the definition with all defaults filled in, without name and notes (seeds are job options)."""
+    return sha256_of({key: value for key, value in definition.model_dump(mode="json").items() if key not in {"name", "notes"}})
+
+
+def identity_hash(definition: Definition, code: BuiltinCode | EntrypointCode | GitCode) -> str:
+    """Returns the SHA-256 over definition, schema version and code: what makes two submissions the same experiment."""
+    return sha256_of(
+        {
+            "code": code.model_dump(mode="json"),
+            "definition": definition_hash(definition),
+            "schema_version": definition.schema_version,
+        }
+    )
+
+
+def experiment_id(definition: Definition, code: BuiltinCode | EntrypointCode | GitCode) -> str:
+    """Returns the generated, reproducible experiment ID: a slug of the name and 16 digits of the identity hash."""
+    return f"{slugify(definition.name)}-{identity_hash(definition, code)[:16]}"

@@ -1,0 +1,132 @@
+"""Names that cross a process boundary: identifiers, text rules, series, schedules.
+
+Owns the spelling of every identifier. Must not know any document that uses them.
+"""
+
+import re
+import secrets
+import time
+import unicodedata
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+_CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_BIDI_AND_JOINERS: Final = frozenset("\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff")
+_SLUG_PATTERN: Final = re.compile(r"[^a-z0-9]+")
+
+SERIES_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}$"
+NAME_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
+MAX_STEP: Final = 2**53 - 1
+"""Largest counter that JSON, JavaScript and a double all hold exactly."""
+
+IdPrefix = Literal["prj", "usr", "tok", "exp", "run", "job", "att", "wrk", "slt", "snp", "art", "evl", "ses", "aud"]
+
+
+def new_id(prefix: IdPrefix) -> str:
+    """Returns a fresh identifier: the prefix and 26 base-32 digits of a UUIDv7 (RFC 9562).
+
+    Identifiers of one prefix sort by creation time to the millisecond.
+    """
+    milliseconds = time.time_ns() // 1_000_000
+    number = (milliseconds & (2**48 - 1)) << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62 | secrets.randbits(62)
+    digits = "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return f"{prefix}_{digits}"
+
+
+def slugify(text: str, limit: int = 40) -> str:
+    """Returns a lower-case ASCII slug of at most `limit` characters; `experiment` where nothing is left."""
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return _SLUG_PATTERN.sub("-", ascii_text).strip("-")[:limit].strip("-") or "experiment"
+
+
+def _readable(text: str) -> str:
+    normal = unicodedata.normalize("NFC", text)
+    if any(character in _BIDI_AND_JOINERS for character in normal):
+        raise ValueError("must not contain bidirectional or zero-width characters")
+    if any(unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t" for character in normal):
+        raise ValueError("must not contain control characters")
+    return normal
+
+
+def _title(text: str) -> str:
+    normal = _readable(text)
+    if "\n" in normal or "\t" in normal:
+        raise ValueError("must be one line")
+    if not normal.strip():
+        raise ValueError("must not be blank")
+    return normal.strip()
+
+
+def _safe_file_name(text: str) -> str:
+    normal = _title(text)
+    stem = normal.split(".", 1)[0].upper()
+    reserved = stem in {"CON", "PRN", "AUX", "NUL"} or re.fullmatch(r"(COM|LPT)[0-9]", stem) is not None
+    parts = normal.split("/")
+    if reserved or len(parts) > 8 or any(not part or set(part) <= {"."} or part[-1] in ". " for part in parts):
+        raise ValueError("must be a relative name without empty, dotted or reserved components")
+    if any(character in normal for character in '\\:\u2215%#?*"<>|;'):
+        raise ValueError(r"must not contain any of \ : % # ? * ; quotes or angle brackets")
+    if any(len(part.encode()) > 255 for part in parts):
+        raise ValueError("must not have a component of more than 255 bytes")
+    return normal
+
+
+Title = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_title)]
+"""One visible line of at most 64 characters, NFC, without control or bidirectional characters."""
+
+Text = Annotated[str, StringConstraints(max_length=16_384), AfterValidator(_readable)]
+"""Free text with line breaks, NFC."""
+
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+"""A registered name, a pool or a worker."""
+
+SeriesName = Annotated[str, StringConstraints(pattern=SERIES_PATTERN)]
+"""The name of a curve, for example `loss/td` or `episode/return`."""
+
+ArtifactName = Annotated[str, StringConstraints(min_length=1, max_length=1024), AfterValidator(_safe_file_name)]
+"""Display name of a stored blob. It is text in the database and never becomes a path on the server."""
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Counter = Annotated[int, Field(ge=0, le=MAX_STEP)]
+
+
+class Schedule(StrEnum):
+    """What a job does with its run."""
+
+    TRAIN = "train"
+    EVALUATE = "evaluate"
+    CONTINUOUS_EVAL = "continuous_eval"
+    CONTINUOUS_EVAL_ON_TRAIN_DATA = "continuous_eval_on_train_data"
+    TRAIN_AND_EVALUATE = "train_and_evaluate"
+    CONTINUOUS_TRAIN_AND_EVALUATE = "continuous_train_and_evaluate"
+    TEST = "test"
+    EXPORT = "export"
+
+    @property
+    def writes_training_state(self) -> bool:
+        """Whether a claim for this schedule raises the fence of its runs."""
+        return self in _TRAINING_SCHEDULES
+
+
+_TRAINING_SCHEDULES: Final = frozenset({Schedule.TRAIN, Schedule.TRAIN_AND_EVALUATE, Schedule.CONTINUOUS_TRAIN_AND_EVALUATE, Schedule.TEST})
+
+
+class Scope(StrEnum):
+    """What a token may do. `admin` includes the others except `worker`."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    ADMIN = "admin"
+    WORKER = "worker"
+
+
+def pool_queue(pool: str) -> str:
+    """Returns the Celery queue that a pool's workers listen to."""
+    return f"palestra.pool.{pool}"
+
+
+RING_TASK: Final = "palestra.ring"
+"""Name of the one Celery task: a doorbell `{v, job_id, expected_attempt}`."""

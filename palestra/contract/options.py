@@ -1,0 +1,100 @@
+"""Job options: how and where a definition's runs are worked on. Never part of an experiment's identity."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from palestra.contract.definition import BuiltinCode, Code, Definition
+from palestra.contract.documents import Document
+from palestra.contract.names import Name, Schedule, Seed
+
+SnapshotChoice = Annotated[str, Field(pattern=r"^(newest|best|snp_[0-9a-z]{26})$")]
+
+
+class Resources(Document):
+    """What one attempt needs from a worker."""
+
+    gpus: Annotated[int, Field(ge=0, le=64)] = 0
+    """Whole GPUs. 0 runs on a CPU share."""
+
+    cpu_threads: Annotated[int, Field(ge=1, le=256)] = 1
+    """Threads given to torch."""
+
+    memory_mib: Annotated[int, Field(ge=64, le=16_777_216)] | None = None
+    """Memory of the trainer in MiB; `null` sets no limit."""
+
+
+class Limits(Document):
+    """Bounds on one attempt, enforced by its supervisor on the monotonic clock."""
+
+    wall_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
+    """Wall time of an attempt; reaching it saves a snapshot and ends the job as failed with the cause `time_limit`."""
+
+    stall_seconds: Annotated[int, Field(ge=10, le=604_800)] = 1_800
+    """Longest time without a new env_step or update before the attempt is ended as stalled."""
+
+    grace_seconds: Annotated[int, Field(ge=1, le=3_600)] = 120
+    """Time between the wish to stop and SIGKILL."""
+
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 20
+    """Attempts after infrastructure failures before the job fails."""
+
+
+class EvaluateOptions(Document):
+    """Options of the schedules that read a snapshot."""
+
+    snapshot: SnapshotChoice = "newest"
+    """`newest`, `best` or a snapshot's id."""
+
+    episodes: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Episodes; `null` takes the definition's."""
+
+    seed: Seed | None = None
+    """Seed of the evaluation's episodes; `null` derives a fresh one from the job, other than the run's own evaluations."""
+
+    formats: Annotated[tuple[Literal["weights", "program"], ...], Field(min_length=1, max_length=2)] | None = None
+    """For `export`: `null` takes the definition's formats, or `weights` where it names none."""
+
+
+class JobOptions(Document):
+    """Queue options of a submission."""
+
+    schedule: Schedule = Schedule.TRAIN
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)] = (0,)
+    """One run per seed."""
+
+    pool: Name = "default"
+    """Pool of workers."""
+
+    priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    """Higher goes first."""
+
+    resources: Resources = Resources()
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _seeds_differ(self) -> Self:
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("seeds must be different: name each seed once")
+        return self
+
+
+class JobRequest(Document):
+    """A schedule to queue on an existing run."""
+
+    schedule: Schedule
+    evaluate: EvaluateOptions = EvaluateOptions()
+    pool: Name = "default"
+    priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    resources: Resources = Resources()
+    limits: Limits = Limits()
+
+
+class Submission(Document):
+    """What a user submits: a definition, options for its jobs, and the code it runs. `examples/*.yaml` are such documents."""
+
+    definition: Definition
+    options: JobOptions = JobOptions()
+    code: Code = BuiltinCode()
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    """What `palestra.provenance.capture` recorded on the submitter's machine; stored with the runs, never part of the identity."""

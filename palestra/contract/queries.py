@@ -1,0 +1,135 @@
+"""Curves, logs and events: the queries of the API and their answers."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from palestra.contract.documents import Document
+from palestra.contract.names import SeriesName, Title
+from palestra.contract.telemetry import Number, RunId
+from palestra.contract.views import View
+
+
+class LogView(View):
+    """A piece of a run's log."""
+
+    run_id: str
+    lines: list["LogLine"]
+    next_after: int
+    """Pass as `after` to go on."""
+    complete: bool
+    """True when no later line is stored now."""
+
+
+class LogLine(View):
+    """One line."""
+
+    n: int
+    """Ordinal within the run, from 1."""
+    attempt_id: str
+    stream: Literal["stdout", "stderr", "palestra"]
+    wall: float
+    text: str
+
+
+class SeriesInfo(View):
+    """A series of a run."""
+
+    name: str
+    points: int
+    nonfinite: int
+    last_env_step: int | None
+    last_value: Number | None
+
+
+class SeriesSelector(Document):
+    """One curve."""
+
+    run_id: RunId
+    series: SeriesName
+
+
+class SeriesGroup(Document):
+    """Runs whose curves of one series are summarised together, usually the seeds of an experiment."""
+
+    name: Title
+    run_ids: Annotated[tuple[RunId, ...], Field(min_length=1, max_length=1_000)]
+    series: SeriesName
+
+
+class SeriesQuery(Document):
+    """Curves on one common grid of buckets."""
+
+    select: Annotated[tuple[SeriesSelector, ...], Field(max_length=1_000)] = ()
+    groups: Annotated[tuple[SeriesGroup, ...], Field(max_length=100)] = ()
+    x: Literal["env_step", "update", "episode", "wall"] = "env_step"
+    start: float | None = None
+    """Lower end of the range on x, inclusive; `null` begins at the data."""
+    end: float | None = None
+    """Upper end, inclusive; `null` ends at the data."""
+    buckets: Annotated[int, Field(ge=1, le=1_500)] = 600
+    include_superseded: bool = False
+
+
+class GridSeries(View):
+    """One curve: per bucket, `null` where it holds no finite value."""
+
+    run_id: str
+    series: str
+    min: list[float | None]
+    max: list[float | None]
+    mean: list[float | None]
+    last: list[float | None]
+    n: list[int]
+    """Points per bucket, finite and not."""
+    nonfinite: list[int]
+    points: int
+    """All points in range."""
+
+
+class GridGroup(View):
+    """Statistics over the runs of a group: per bucket over the mean of each run that has data there."""
+
+    name: str
+    series: str
+    mean: list[float | None]
+    median: list[float | None]
+    stdev: list[float | None]
+    min: list[float | None]
+    max: list[float | None]
+    low: list[float | None]
+    """Lower end of the 95 % bootstrap interval of the mean; `null` with fewer than three runs."""
+    high: list[float | None]
+    n: list[int]
+    """Runs with data in the bucket."""
+
+
+class SeriesResult(View):
+    """Answer to a series query."""
+
+    x: str
+    grid: list[float]
+    """Centre of each bucket."""
+    start: float
+    end: float
+    series: list[GridSeries]
+    groups: list[GridGroup]
+    cursor: int
+    """Last event that the answer contains; tail `GET /events?after=` from it without gap or overlap."""
+
+
+class EventView(View):
+    """One row of the event log, as the stream sends it."""
+
+    id: int
+    """Cursor."""
+    type: str
+    """`experiment`, `run`, `job`, `attempt`, `worker`, `snapshot`, `evaluation`, `points`, `log` or `stats`."""
+    experiment_id: str | None
+    run_id: str | None
+    job_id: str | None
+    at: datetime
+    data: dict[str, Any]
+    """The changed resource's view, or the new points:
+    `{series, fence, seq, env_step, update, episode, wall, value}`, columns of equal length."""

@@ -1,0 +1,307 @@
+"""The resources of the HTTP API: one shape each, shared by server, client and dashboard."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from palestra.contract.definition import Code, Definition
+from palestra.contract.documents import Document
+from palestra.contract.names import Name, Schedule
+from palestra.contract.options import EvaluateOptions, Limits, Resources
+from palestra.contract.states import (
+    AttemptState,
+    Cause,
+    JobState,
+    Outcome,
+    ResumeQuality,
+    RunState,
+    SnapshotReason,
+    SnapshotState,
+    WorkerState,
+)
+from palestra.contract.telemetry import Number, RunId
+from palestra.contract.views import View
+from palestra.contract.work_order import Catalogue, Failure, Gpu
+
+
+class ProgressView(View):
+    """How far a run is."""
+
+    env_step: int
+    update: int
+    episode: int
+    fraction: float | None
+    """Share of the budget in [0, 1]; of the first bound to be reached."""
+    env_steps_per_second: float | None
+
+
+class EvaluationView(View):
+    """One evaluation."""
+
+    id: str
+    run_id: str
+    job_id: str
+    attempt_id: str
+    snapshot_id: str | None
+    env_step: int
+    update: int
+    episode: int
+    wall: float
+    episodes: int
+    mean: Number
+    median: Number
+    stdev: Number
+    min: Number
+    max: Number
+    length_mean: Number
+    length_median: Number
+    length_stdev: Number
+    length_min: Number
+    length_max: Number
+    returns: list[Number]
+    seed: int
+    final: bool
+    superseded: bool
+    created_at: datetime
+
+
+class ExperimentView(View):
+    """An experiment with counts of its runs."""
+
+    id: str
+    """The generated, reproducible experiment ID."""
+    name: str
+    notes: str
+    kind: str
+    agent: str
+    env: str
+    schema_version: int
+    definition_hash: str
+    code: Code
+    state: RunState
+    """Derived from the runs."""
+    runs: dict[RunState, int]
+    """Runs by state; absent states have none."""
+    latest_evaluation: "ScoreView | None"
+    """Over the runs' latest evaluations."""
+    created_at: datetime
+    created_by: str
+    archived_at: datetime | None
+
+
+class ScoreView(View):
+    """Statistics over the latest evaluation of each run."""
+
+    runs: int
+    mean: Number
+    stdev: Number
+    min: Number
+    max: Number
+
+
+class ExperimentDetail(ExperimentView):
+    """An experiment with its whole definition."""
+
+    definition: Definition
+
+
+class RunView(View):
+    """A run."""
+
+    id: str
+    experiment_id: str
+    seed: int
+    replicate: int
+    state: RunState
+    cause: Cause | None
+    failure: Failure | None
+    fence: int
+    progress: ProgressView
+    resume_quality: ResumeQuality | None
+    """How its latest training attempt began."""
+    latest_evaluation: EvaluationView | None
+    best_evaluation: EvaluationView | None
+    job_id: str | None
+    """Latest training job."""
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class AttemptView(View):
+    """One try at executing a job."""
+
+    id: str
+    job_id: str
+    number: int
+    worker_id: str
+    worker_name: str
+    slot: int
+    state: AttemptState
+    outcome: Outcome | None
+    cause: Cause | None
+    failure: Failure | None
+    fences: dict[str, int]
+    """Fence of each run it carries."""
+    resumed_from: dict[str, str | None]
+    """Snapshot that each run began from."""
+    resume_quality: ResumeQuality | None
+    started_at: datetime
+    ended_at: datetime | None
+    acked_seq: int
+
+
+class JobView(View):
+    """A job."""
+
+    id: str
+    experiment_id: str
+    run_ids: list[str]
+    schedule: Schedule
+    state: JobState
+    cause: Cause | None
+    failure: Failure | None
+    waiting: str | None
+    """Why a queued job has not started, in words; `null` otherwise."""
+    position: int | None
+    """Place in its pool's queue from 1; `null` unless queued."""
+    pool: str
+    priority: int
+    resources: Resources
+    limits: Limits
+    evaluate: EvaluateOptions | None
+    attempts: int
+    worker_id: str | None
+    created_at: datetime
+    created_by: str
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class RunDetail(RunView):
+    """A run with its attempts and jobs."""
+
+    attempts: list[AttemptView]
+    jobs: list[JobView]
+    definition: Definition
+
+
+class SnapshotFileView(View):
+    """A file of a snapshot."""
+
+    name: str
+    size: int
+    sha256: str
+    artifact_id: str | None
+
+
+class SnapshotView(View):
+    """A snapshot."""
+
+    id: str
+    run_id: str
+    attempt_id: str
+    state: SnapshotState
+    reason: SnapshotReason
+    env_step: int
+    update: int
+    episode: int
+    fence: int
+    score: Number | None
+    resume_exact: bool
+    best: bool
+    newest: bool
+    superseded: bool
+    size: int
+    files: list[SnapshotFileView]
+    created_at: datetime
+
+
+class ArtifactView(View):
+    """A stored blob."""
+
+    id: str
+    run_id: str
+    attempt_id: str
+    snapshot_id: str | None
+    name: str
+    kind: Literal["snapshot", "export", "video", "log", "other"]
+    size: int
+    sha256: str
+    stored: bool
+    """False until its content arrived and matched size and hash."""
+    created_at: datetime
+
+
+class ArtifactDeclaration(Document):
+    """A worker announces a blob before it uploads the content."""
+
+    run_id: RunId
+    name: str
+    kind: Literal["snapshot", "export", "video", "log", "other"]
+    size: Annotated[int, Field(ge=0, le=2**43)]
+    sha256: str
+    snapshot_id: str | None = None
+
+
+class ProvenanceView(View):
+    """The full record of how a run came about."""
+
+    run_id: str
+    experiment_id: str
+    seed: int
+    submission: dict[str, Any]
+    """Command, arguments, git head/status/log/diff and environment of the submitter."""
+    attempts: list[dict[str, Any]]
+    """Per attempt: worker, start time, packages, hardware, code as it really ran."""
+
+
+class SlotView(View):
+    """A slot of a worker."""
+
+    index: int
+    attempt_id: str | None
+    job_id: str | None
+    run_ids: list[str]
+
+
+class WorkerView(View):
+    """A worker."""
+
+    id: str
+    name: str
+    pool: str
+    host: str
+    state: WorkerState
+    version: str
+    slots: list[SlotView]
+    gpus: list[Gpu]
+    registered_at: datetime
+    last_heartbeat_at: datetime
+
+
+class PoolView(View):
+    """A pool and its queue."""
+
+    name: Name
+    workers: int
+    slots: int
+    free_slots: int
+    queued: int
+    running: int
+
+
+class CatalogueView(View):
+    """Agents and environments of a pool, as its workers reported them."""
+
+    pool: str
+    known: bool
+    """False until a worker registered."""
+    catalogue: Catalogue
+
+
+class JobAction(Document):
+    """Body of pause, resume and cancel."""
+
+    reason: Annotated[str, Field(max_length=500)] = ""

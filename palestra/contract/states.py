@@ -1,0 +1,129 @@
+"""States of jobs, attempts, runs, snapshots and workers, and the causes written beside them."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class JobState(StrEnum):
+    """State of a job. Only the gate of the server writes one."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSING = "pausing"
+    PAUSED = "paused"
+    CANCELLING = "cancelling"
+    PREEMPTING = "preempting"
+    LOST = "lost"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FINAL_JOB_STATES: Final = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
+LIVE_JOB_STATES: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PAUSING, JobState.CANCELLING, JobState.PREEMPTING})
+"""States in which an attempt holds a lease."""
+
+
+class RunState(StrEnum):
+    """State of a run, derived from its training jobs."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class AttemptState(StrEnum):
+    """State of an attempt."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    ENDED = "ended"
+    LOST = "lost"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    DRAINED = "drained"
+    FAILED = "failed"
+    LOST = "lost"
+
+
+class Cause(StrEnum):
+    """Why an attempt or a job ended. Retry is decided by this alone."""
+
+    BUDGET = "budget"
+    SUCCESS_SCORE = "success_score"
+    USER = "user"
+    DRAIN = "drain"
+    PREEMPTED = "preempted"
+    USER_EXCEPTION = "user_exception"
+    IMPORT_ERROR = "import_error"
+    DIVERGED = "diverged"
+    CUDA_OUT_OF_MEMORY = "cuda_out_of_memory"
+    HOST_OUT_OF_MEMORY = "host_out_of_memory"
+    TIME_LIMIT = "time_limit"
+    STALLED = "stalled"
+    DISK_FULL = "disk_full"
+    NO_RESULT = "no_result"
+    TRAINER_KILLED = "trainer_killed"
+    WORKER_LOST = "worker_lost"
+    LEASE_EXPIRED = "lease_expired"
+    POISON = "poison"
+    STALE = "stale"
+
+
+INFRASTRUCTURE_CAUSES: Final = frozenset({Cause.TRAINER_KILLED, Cause.WORKER_LOST, Cause.LEASE_EXPIRED})
+"""Causes after which a job is queued again by itself."""
+
+
+class Order(StrEnum):
+    """What the server tells a supervisor in the answer to a renewal."""
+
+    CONTINUE = "continue"
+    PAUSE = "pause"
+    CANCEL = "cancel"
+    DRAIN = "drain"
+    STALE = "stale"
+
+
+class SnapshotState(StrEnum):
+    """State of a snapshot on the server."""
+
+    UPLOADING = "uploading"
+    VERIFIED = "verified"
+    DELETED = "deleted"
+
+
+class SnapshotReason(StrEnum):
+    """Why a snapshot was written."""
+
+    PERIODIC = "periodic"
+    BEST = "best"
+    FINISH = "finish"
+    STOP = "stop"
+    EXCEPTION = "exception"
+
+
+class ResumeQuality(StrEnum):
+    """How a training attempt began."""
+
+    FRESH = "fresh"
+    EXACT = "exact"
+    STATISTICAL = "statistical"
+
+
+class WorkerState(StrEnum):
+    """State of a worker, derived from its last heartbeat."""
+
+    ONLINE = "online"
+    DRAINING = "draining"
+    UNREACHABLE = "unreachable"
+    OFFLINE = "offline"

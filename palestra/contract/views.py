@@ -1,0 +1,47 @@
+"""The shape of every HTTP answer: views, pages and problem details."""
+
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Item = TypeVar("Item")
+
+
+class View(BaseModel):
+    """An answer. Readers ignore members that they do not know, so that a newer server may add some."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True, ser_json_inf_nan="strings")
+
+
+class Page(View, Generic[Item]):
+    """One page of a list."""
+
+    items: list[Item]
+    next_cursor: str | None
+    """Pass as `cursor` for the next page; `null` on the last."""
+
+
+class FieldProblem(View):
+    """One fault of a request."""
+
+    pointer: str
+    """JSON pointer to the faulty member (RFC 6901)."""
+    code: str
+    message: str
+
+
+class Problem(View):
+    """Problem details (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    """Stable; programs decide by it."""
+    detail: str
+    """A sentence a user can act on."""
+    instance: str | None = None
+    request_id: str
+    errors: list[FieldProblem] = Field(default_factory=list)
+    expected_seq: int | None = None
+    """With `seq_gap`: the record that the server waits for."""

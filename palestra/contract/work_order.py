@@ -1,0 +1,236 @@
+"""What crosses between the server and a worker: registration, claim, work order, renewal, release; and the doorbell on the queue."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from palestra.contract.definition import Code, Definition
+from palestra.contract.documents import Document
+from palestra.contract.names import Counter, Name, Schedule, Seed, Title
+from palestra.contract.options import Limits, Resources
+from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
+from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
+
+WORK_ORDER_VERSION: Final = 1
+"""Version of the work order that this code speaks. The dispatcher rings only workers that speak the job's."""
+
+JobId = Annotated[str, Field(pattern=r"^job_[0-9a-z]{26}$")]
+AttemptId = Annotated[str, Field(pattern=r"^att_[0-9a-z]{26}$")]
+WorkerId = Annotated[str, Field(pattern=r"^wrk_[0-9a-z]{26}$")]
+
+
+class Doorbell(Document):
+    """The Celery message: a hint. Losing it or getting it twice changes nothing."""
+
+    v: Literal[1] = 1
+    job_id: JobId
+    expected_attempt: Annotated[int, Field(ge=1)]
+    """Number that the attempt will have if nothing happened since the ring."""
+
+
+class SnapshotFileRef(SnapshotFile):
+    """A file of a snapshot and where to download it."""
+
+    artifact_id: str
+
+
+class SnapshotRef(Document):
+    """A verified snapshot on the server."""
+
+    snapshot_id: SnapshotId
+    env_step: Counter
+    update: Counter
+    episode: Counter
+    resume_exact: bool
+    files: tuple[SnapshotFileRef, ...]
+
+
+class RunOrder(Document):
+    """One run of a work order. A pack carries several."""
+
+    run_id: RunId
+    seed: Seed
+    replicate: Counter = 0
+    fence: Counter
+    """The run's fence as raised by this claim, or as read for schedules that only read a snapshot."""
+    snapshot: SnapshotRef | None = None
+    """Training: resume from it; `null` starts afresh. Evaluate, export: the snapshot to load."""
+    episodes: Annotated[int, Field(ge=1)] | None = None
+    """Episodes of an evaluate job; `null` takes the definition's."""
+    evaluation_seed: Seed | None = None
+    """Seed of an evaluate job's episodes."""
+    formats: tuple[Literal["weights", "program"], ...] = ()
+    """Formats of an export job."""
+
+
+class WorkOrder(Document):
+    """All that a trainer needs to execute one attempt. Holds no credential."""
+
+    version: Literal[1] = WORK_ORDER_VERSION
+    attempt_id: AttemptId
+    attempt_number: Annotated[int, Field(ge=1)]
+    job_id: JobId
+    experiment_id: str
+    schedule: Schedule
+    definition: Definition
+    code: Code
+    resources: Resources
+    limits: Limits
+    runs: Annotated[tuple[RunOrder, ...], Field(min_length=1, max_length=1_024)]
+
+
+class Claim(Document):
+    """A worker asks for a job that it was rung for."""
+
+    job_id: JobId
+    expected_attempt: Annotated[int, Field(ge=1)]
+    worker_id: WorkerId
+    slot: Annotated[int, Field(ge=0, le=4_095)]
+    """Index of the local slot whose lock the worker holds."""
+
+
+class ClaimAnswer(Document):
+    """The claim succeeded: a lease of `lease_seconds` began."""
+
+    work_order: WorkOrder
+    token: str
+    """Good for this attempt only, and only while its lease lives."""
+    lease_seconds: Annotated[float, Field(gt=0)]
+    renew_seconds: Annotated[float, Field(gt=0)]
+
+
+class Renewal(Document):
+    """A supervisor's heartbeat."""
+
+    trainer_pid: Annotated[int, Field(ge=0)] | None = None
+    env_step: Counter = 0
+    update: Counter = 0
+    spooled_seq: Counter = 0
+    """Last record in the spool; its distance from the acknowledged one is the backlog."""
+
+
+class RenewalAnswer(Document):
+    """What the supervisor is to do."""
+
+    order: Order
+    acked_seq: Counter
+    lease_seconds: Annotated[float, Field(gt=0)]
+
+
+class Failure(Document):
+    """What a user sees of an attempt that failed."""
+
+    message: Annotated[str, Field(max_length=4_000)]
+    """One sentence that a user can act on."""
+    exception: Annotated[str, Field(max_length=200)] | None = None
+    traceback: Annotated[str, Field(max_length=65_536)] | None = None
+
+
+class AttemptReport(Document):
+    """How an attempt ended. Written by the trainer, completed by the supervisor, sent at release."""
+
+    outcome: Outcome
+    cause: Cause
+    failure: Failure | None = None
+    resume_quality: ResumeQuality = ResumeQuality.FRESH
+    env_step: Counter = 0
+    update: Counter = 0
+    episode: Counter = 0
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    """Packages, hardware and times that the trainer really ran with."""
+
+
+class Release(Document):
+    """The last message of an attempt; repeating it changes nothing."""
+
+    report: AttemptReport
+    last_seq: Counter
+    """Records in the spool. The server answers 409 `telemetry_missing` while fewer are acknowledged."""
+
+
+class Gpu(Document):
+    """A device as the worker sees it."""
+
+    index: Annotated[int, Field(ge=0)]
+    name: str
+    uuid: str = ""
+    memory_mib: Annotated[int, Field(ge=0)]
+
+
+class SpaceDescription(Document):
+    """An observation or action space."""
+
+    kind: Literal["discrete", "box", "other"]
+    shape: tuple[int, ...] = ()
+    n: int | None = None
+    """Number of actions of a discrete space."""
+    dtype: str = ""
+
+
+class EnvironmentDescription(Document):
+    """An environment that a worker can make."""
+
+    id: str
+    observation_space: SpaceDescription | None = None
+    action_space: SpaceDescription | None = None
+    max_episode_steps: int | None = None
+
+
+class AgentDescription(Document):
+    """An agent that a worker can train."""
+
+    name: Name
+    action_spaces: tuple[Literal["discrete", "box"], ...]
+    parameters_schema: dict[str, Any] = Field(default_factory=dict)
+    """JSON Schema of the parameters; empty for built-in agents, whose schema is part of the definition's."""
+
+
+class Catalogue(Document):
+    """What a worker offers."""
+
+    agents: tuple[AgentDescription, ...] = ()
+    environments: Annotated[tuple[EnvironmentDescription, ...], Field(max_length=20_000)] = ()
+    schedules: tuple[Schedule, ...] = ()
+
+
+class Registration(Document):
+    """A worker introduces itself at start."""
+
+    name: Title
+    pool: Name
+    host: Title
+    boot_id: Annotated[str, Field(max_length=64)]
+    pid: Annotated[int, Field(ge=1)]
+    slots: Annotated[int, Field(ge=1, le=4_096)]
+    gpus: tuple[Gpu, ...] = ()
+    work_order_versions: Annotated[tuple[int, ...], Field(min_length=1, max_length=16)]
+    version: str
+    """Palestra's version."""
+    hardware: dict[str, Any] = Field(default_factory=dict)
+    packages: dict[str, str] = Field(default_factory=dict)
+    catalogue: Catalogue = Catalogue()
+
+
+class RegistrationAnswer(Document):
+    """What a worker needs to listen."""
+
+    worker_id: WorkerId
+    broker_url: str
+    queue: str
+    heartbeat_seconds: Annotated[float, Field(gt=0)]
+    work_order_versions: tuple[int, ...]
+
+
+class WorkerHeartbeat(Document):
+    """A worker's sign of life."""
+
+    live_attempts: tuple[AttemptId, ...] = ()
+    """Attempts whose supervisor lives on this machine, adopted ones included."""
+    dead_attempts: tuple[AttemptId, ...] = ()
+    """Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait for the lease."""
+
+
+class WorkerHeartbeatAnswer(Document):
+    """What the worker is to do."""
+
+    order: Literal["continue", "drain"]

@@ -1,0 +1,1 @@
+"""What runs on GPU machines. Sees of the rest only palestra."""
