@@ -60,6 +60,8 @@ def _title(text: str) -> str:
 
 
 def _safe_file_name(text: str) -> str:
+    if text != text.strip():
+        raise ValueError("must not begin or end with white space")
     normal = _title(text)
     stem = normal.split(".", 1)[0].upper()
     reserved = stem in {"CON", "PRN", "AUX", "NUL"} or re.fullmatch(r"(COM|LPT)[0-9]", stem) is not None

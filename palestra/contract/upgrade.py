@@ -1,0 +1,51 @@
+"""Brings definitions written by older versions of Palestra up to the current schema.
+
+One step per version, from n to n + 1, kept for ever; `tests/assets/definitions/` holds a sample of every version that was ever released,
+and a test reads each. A step works on plain JSON, since the models of an old version are gone.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from palestra.contract.definition import SCHEMA_VERSION, Definition
+from palestra.contract.documents import canonical_json
+
+Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+STEPS: Final[Mapping[int, Step]] = {}
+"""Step from the version that is the key to the next one. Version 1 is the first."""
+
+
+class UnsupportedSchemaError(ValueError):
+    """The document's schema version is not one that this Palestra can read."""
+
+
+def upgrade(document: Mapping[str, Any], steps: Mapping[int, Step] = STEPS, current: int = SCHEMA_VERSION) -> dict[str, Any]:
+    """Returns `document` brought to the version `current`, one step at a time; the input is left as it is.
+
+    Raises:
+        UnsupportedSchemaError: If the version is newer than `current`, or no step leads on from it.
+    """
+    upgraded = dict(document)
+    version = upgraded.get("schema_version", current)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise UnsupportedSchemaError(f"schema_version must be a whole number from 1 to {current}")
+    if version > current:
+        raise UnsupportedSchemaError(f"made for schema_version {version}, this Palestra reads up to {current}: upgrade Palestra")
+    while version < current:
+        if version not in steps:
+            raise UnsupportedSchemaError(f"schema_version {version} can no longer be read: no step leads to {version + 1}")
+        upgraded = {**steps[version](upgraded), "schema_version": version + 1}
+        version += 1
+    return upgraded
+
+
+def load_definition(raw: bytes | str) -> Definition:
+    """Returns a stored definition of any released version as the current model.
+
+    Raises:
+        UnsupportedSchemaError: If its version cannot be read.
+        pydantic.ValidationError: If it is not a definition.
+    """
+    return Definition.model_validate_json(canonical_json(upgrade(json.loads(raw))))
