@@ -1,0 +1,84 @@
+"""The frame of a spool: length, CRC-32 and payload.
+
+Owns the bytes of one frame and the reading of a buffer of them. Must not know files, locks or what a payload means.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from palestra.contract.telemetry import MAX_BATCH_BYTES
+
+HEADER: Final = struct.Struct("<II")
+"""Payload length and CRC-32 of the payload, little-endian."""
+
+MAX_PAYLOAD_BYTES: Final = MAX_BATCH_BYTES - 1_024
+"""Largest payload: a batch of this one record still fits the server's limit."""
+
+
+class Frame(NamedTuple):
+    """One frame of a buffer."""
+
+    payload: bytes
+    end: int
+    """Offset of the first byte after the frame."""
+
+
+class BrokenFrameError(ValueError):
+    """The bytes at `offset` are no whole frame."""
+
+    def __init__(self, offset: int, *, torn: bool) -> None:
+        super().__init__(f"{'torn' if torn else 'damaged'} frame at byte {offset}")
+        self.offset = offset
+        """Offset of the frame's first byte."""
+        self.torn = torn
+        """True where the buffer ends within the frame or with it: an interrupted write. False where other bytes follow: damage."""
+
+
+def encode_frames(payloads: Iterable[bytes]) -> bytes:
+    """Returns the frames of `payloads`, one after the other.
+
+    Raises:
+        ValueError: If a payload is empty or longer than `MAX_PAYLOAD_BYTES`.
+    """
+    parts: list[bytes] = []
+    for payload in payloads:
+        if not 0 < len(payload) <= MAX_PAYLOAD_BYTES:
+            raise ValueError(f"a record takes {len(payload)} bytes: 1 to {MAX_PAYLOAD_BYTES} are allowed, write smaller records")
+        parts.append(HEADER.pack(len(payload), zlib.crc32(payload)))
+        parts.append(payload)
+    return b"".join(parts)
+
+
+def read_frame(buffer: bytes | memoryview, offset: int) -> Frame | None:
+    """Returns the frame at `offset`, or `None` at the end of the buffer.
+
+    Raises:
+        BrokenFrameError: If the bytes there are no whole frame.
+    """
+    size = len(buffer)
+    if offset >= size:
+        return None
+    start = offset + HEADER.size
+    if start > size:
+        raise BrokenFrameError(offset, torn=True)
+    length, checksum = HEADER.unpack_from(buffer, offset)
+    end = start + length
+    if end > size:
+        raise BrokenFrameError(offset, torn=True)
+    payload = bytes(buffer[start:end])
+    if not payload or zlib.crc32(payload) != checksum:
+        raise BrokenFrameError(offset, torn=end == size or not any(buffer[offset:]))
+    return Frame(payload, end)
+
+
+def iterate_frames(buffer: bytes | memoryview, offset: int = 0) -> Iterator[Frame]:
+    """Yields the frames of `buffer` from `offset` on.
+
+    Raises:
+        BrokenFrameError: At the first frame that is not whole.
+    """
+    while (frame := read_frame(buffer, offset)) is not None:
+        yield frame
+        offset = frame.end
