@@ -1,0 +1,82 @@
+"""The database's clock as SQL: the only one that writes and judges leases.
+
+SQLite keeps a time as whole microseconds since the Unix epoch, PostgreSQL as `timestamptz`; Python sees aware datetimes in UTC.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, DateTime, bindparam
+from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.visitors import InternalTraversal
+from sqlalchemy.types import Float, TypeDecorator, TypeEngine
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Skew:
+    """Seconds added to the database's clock in this process. Tests move it to make time pass; it stays 0 otherwise."""
+
+    seconds: float = 0.0
+
+
+SKEW: Final = Skew()
+
+
+class Timestamp(TypeDecorator[datetime]):
+    """An instant. Naive datetimes are refused."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Returns the column type of each dialect."""
+        return dialect.type_descriptor(BigInteger() if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        """Returns the stored form."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time needs a zone")
+        return (value - EPOCH) // timedelta(microseconds=1) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        """Returns an aware datetime in UTC."""
+        if value is None:
+            return None
+        return EPOCH + timedelta(microseconds=value) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+class db_now(ColumnElement[datetime]):  # noqa: N801 - reads as a SQL function
+    """`db_now(seconds)`: the database's time now, moved by `seconds` (negative: into the past)."""
+
+    inherit_cache = True
+    type = Timestamp()
+    _traverse_internals = [("offset", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 - read by SQLAlchemy
+
+    def __init__(self, seconds: float | ColumnElement[float] = 0.0) -> None:
+        self.offset = _offset(seconds)
+
+
+def _offset(seconds: float | ColumnElement[float]) -> ColumnElement[float]:
+    skew: ColumnElement[float] = bindparam(None, callable_=lambda: SKEW.seconds, type_=Float(), unique=True)
+    moved = seconds if isinstance(seconds, ColumnElement) else bindparam(None, seconds, Float(), unique=True)
+    return skew + moved
+
+
+@compiles(db_now, "sqlite")
+def _sqlite_now(element: db_now, compiler: SQLCompiler, **options: Any) -> str:
+    offset = compiler.process(element.offset.self_group(), **options)
+    return f"CAST(ROUND((julianday('now') - 2440587.5) * 86400000000.0) + ({offset}) * 1000000.0 AS INTEGER)"
+
+
+@compiles(db_now, "postgresql")
+def _postgresql_now(element: db_now, compiler: SQLCompiler, **options: Any) -> str:
+    offset = compiler.process(element.offset.self_group(), **options)
+    return f"(clock_timestamp() + make_interval(secs => ({offset})))"

@@ -1,0 +1,117 @@
+"""Connections: one engine per process, sessions that read, and sessions that write and commit.
+
+SQLite runs in WAL mode with `synchronous=FULL`; a writing session begins with `BEGIN IMMEDIATE`, so that it never has to give up halfway.
+PostgreSQL runs at READ COMMITTED: what must happen once is a single statement or a unique index, never a matter of isolation.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from sqlalchemy import Connection, event, make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+
+Session = AsyncSession
+"""What services and repositories are handed. They never commit."""
+
+Topic = str
+OnCommit = Callable[[frozenset[Topic]], None]
+
+QUEUE: Final[Topic] = "queue"
+"""A job became ready, or a slot became free."""
+EVENTS: Final[Topic] = "events"
+"""Rows were appended to the event log."""
+
+_TOPICS: Final = "palestra_topics"
+_DRIVERS: Final = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+_BUSY_SECONDS: Final = 30.0
+
+
+class DatabaseUrlError(ValueError):
+    """The database URL cannot be used; the message says why, without the password."""
+
+
+class Database:
+    """The engine of a process and its two kinds of session.
+
+    Args:
+        url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
+        pool_size: Connections kept open.
+    """
+
+    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+        self.engine: Final = _create_engine(url, pool_size)
+        self.listeners: Final[list[OnCommit]] = []
+        self._read: Final = async_sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
+        writing = self.engine.execution_options(palestra_writes=True)
+        self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether there is but one writer."""
+        return self.engine.dialect.name == "sqlite"
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[Session]:
+        """Yields a session whose changes are thrown away."""
+        async with self._read() as session:
+            yield session
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Session]:
+        """Yields a session; commits at the end, rolls back when the block raises, and tells the listeners what was committed."""
+        async with self._write() as session:
+            yield session
+            await session.commit()
+        topics = frozenset(session.info.pop(_TOPICS, ()))
+        if topics:
+            for listener in tuple(self.listeners):
+                listener(topics)
+
+    async def dispose(self) -> None:
+        """Closes all connections."""
+        await self.engine.dispose()
+
+
+def announce(session: Session, topic: Topic) -> None:
+    """Registers that the listeners hear of `topic` once the session's transaction is committed."""
+    session.info.setdefault(_TOPICS, set()).add(topic)
+
+
+def async_url(url: str) -> str:
+    """Returns the URL with the async driver of its database.
+
+    Raises:
+        DatabaseUrlError: If it names neither SQLite nor PostgreSQL.
+    """
+    scheme = urlsplit(url).scheme.split("+", 1)[0]
+    if scheme not in _DRIVERS:
+        raise DatabaseUrlError(f"database_url must begin with sqlite:/// or postgresql://, not {scheme or 'nothing'}")
+    return _DRIVERS[scheme] + url[url.index(":") :]
+
+
+def _create_engine(url: str, pool_size: int) -> AsyncEngine:
+    target = make_url(async_url(url))
+    if target.get_backend_name() == "sqlite":
+        engine = create_async_engine(target, pool_size=pool_size, max_overflow=0, connect_args={"timeout": _BUSY_SECONDS})
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        return engine
+    return create_async_engine(target, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True)
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver must not begin transactions by itself
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute(f"PRAGMA busy_timeout={int(_BUSY_SECONDS * 1000)}")
+    cursor.execute("PRAGMA temp_store=MEMORY")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("palestra_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,44 @@
+"""The base of all tables, and the column types they share."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from sqlalchemy import JSON, BigInteger, Float, Integer, MetaData, String
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, mapped_column
+
+from app.db.clock import Timestamp, db_now
+
+NAMING: Final = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+JsonColumn: Final = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+"""JSON that SQL may look into; Python's `None` is SQL's NULL."""
+
+BigKey: Final = BigInteger().with_variant(Integer, "sqlite")
+"""An integer key that counts up by itself on both dialects."""
+
+Id = Annotated[str, mapped_column(String(64))]
+"""A prefixed identifier (`palestra.contract.names.new_id`) or an experiment's ID."""
+
+Counter64 = Annotated[int, mapped_column(BigInteger)]
+Json = Annotated[dict[str, Any], mapped_column(JsonColumn)]
+Created = Annotated[datetime, mapped_column(Timestamp, default=db_now())]
+"""Filled in with the database's time at insert."""
+
+
+class Base(DeclarativeBase):
+    """Base of all tables. Tables hold no relationships: every query says what it reads."""
+
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map = {  # noqa: RUF012 - read by SQLAlchemy
+        datetime: Timestamp(),
+        dict[str, Any]: JsonColumn,
+        list[Any]: JsonColumn,
+        float: Float(53),
+    }

@@ -1,0 +1,151 @@
+"""Jobs, the runs they work on, their attempts, and the runs that each attempt carries."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.models.base import Base, Created
+
+
+class Job(Base):
+    """One queued piece of work on a run or on a pack. Only the gate (`app.services.gate`) writes `state`."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        ForeignKeyConstraint(["project_id", "experiment_id"], ["experiments.project_id", "experiments.id"], ondelete="CASCADE"),
+        Index(None, "project_id", "created_at", "id"),
+        Index(None, "project_id", "experiment_id"),
+        Index("ix_jobs_queue", "pool", "queued_at", sqlite_where=text("state = 'queued'"), postgresql_where=text("state = 'queued'")),
+    )
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    project_id: Mapped[str] = mapped_column(String(64))
+    experiment_id: Mapped[str] = mapped_column(String(64))
+    schedule: Mapped[str] = mapped_column(String(32))
+    state: Mapped[str] = mapped_column(String(16))
+    cause: Mapped[str | None] = mapped_column(String(32))
+    failure: Mapped[dict[str, Any] | None]
+
+    pool: Mapped[str] = mapped_column(String(64))
+    priority: Mapped[int]
+    gpus: Mapped[int]
+    """Of `resources`, where SQL needs it."""
+    resources: Mapped[dict[str, Any]]
+    limits: Mapped[dict[str, Any]]
+    evaluate: Mapped[dict[str, Any] | None]
+    """Options of the schedules that read a snapshot, with `snapshot` resolved to an id."""
+    work_order_version: Mapped[int]
+
+    attempt: Mapped[int] = mapped_column(default=0)
+    """Number of the latest attempt; the next has one more."""
+    infrastructure_failures: Mapped[int] = mapped_column(default=0)
+    counted_failures: Mapped[int] = mapped_column(default=0)
+    """Failures in a row that are retried once: host out of memory, stalled."""
+    quick_deaths: Mapped[int] = mapped_column(default=0)
+    """Deaths in a row within a minute of the start; three are poison."""
+
+    not_before: Mapped[datetime | None]
+    """A queued job is not rung before this time."""
+    rung_at: Mapped[datetime | None]
+    """When the dispatcher last rang for it since it was queued: the outbox mark."""
+    rings: Mapped[int] = mapped_column(default=0)
+
+    created_by: Mapped[str] = mapped_column(String(64), ForeignKey("users.id"))
+    created_at: Mapped[Created]
+    queued_at: Mapped[Created]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class JobRun(Base):
+    """A run that a job works on."""
+
+    __tablename__ = "job_runs"
+    __table_args__ = (Index(None, "run_id"),)
+
+    job_id: Mapped[str] = mapped_column(String(64), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int]
+
+
+class Attempt(Base):
+    """One try at executing a job, on one worker, under one lease."""
+
+    __tablename__ = "attempts"
+    __table_args__ = (
+        UniqueConstraint("job_id", "number"),
+        Index(
+            "uq_attempts_live_job",
+            "job_id",
+            unique=True,
+            sqlite_where=text("state IN ('starting', 'running')"),
+            postgresql_where=text("state IN ('starting', 'running')"),
+        ),
+        Index(
+            "uq_attempts_live_slot",
+            "worker_id",
+            "slot",
+            unique=True,
+            sqlite_where=text("state IN ('starting', 'running')"),
+            postgresql_where=text("state IN ('starting', 'running')"),
+        ),
+    )
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    job_id: Mapped[str] = mapped_column(String(64), ForeignKey("jobs.id", ondelete="CASCADE"))
+    number: Mapped[int]
+    worker_id: Mapped[str] = mapped_column(String(64), ForeignKey("workers.id"))
+    slot: Mapped[int]
+    boot_id: Mapped[str] = mapped_column(String(64))
+    """The worker's boot id at the claim: another one later proves that the attempt is gone."""
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    """SHA-256 of the attempt's token."""
+
+    state: Mapped[str] = mapped_column(String(16))
+    outcome: Mapped[str | None] = mapped_column(String(16))
+    cause: Mapped[str | None] = mapped_column(String(32))
+    failure: Mapped[dict[str, Any] | None]
+    resume_quality: Mapped[str | None] = mapped_column(String(16))
+    provenance: Mapped[dict[str, Any] | None]
+    """What the attempt really ran with, from its report."""
+    code: Mapped[dict[str, Any]]
+
+    lease_until: Mapped[datetime]
+    acked_seq: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Records of the attempt that are committed; lifted by the ingest alone."""
+    spooled_seq: Mapped[int] = mapped_column(BigInteger, default=0)
+    env_step: Mapped[int] = mapped_column(BigInteger, default=0)
+    update: Mapped[int] = mapped_column("update_count", BigInteger, default=0)
+    trainer_pid: Mapped[int | None] = mapped_column(BigInteger)
+    started_at: Mapped[Created]
+    renewed_at: Mapped[Created]
+    ended_at: Mapped[datetime | None]
+
+
+class AttemptRun(Base):
+    """A run that an attempt carries, with the fence it holds."""
+
+    __tablename__ = "attempt_runs"
+    __table_args__ = (
+        Index(
+            "uq_attempt_runs_live_training",
+            "run_id",
+            unique=True,
+            sqlite_where=text("live_training"),
+            postgresql_where=text("live_training"),
+        ),
+        Index(None, "run_id", "fence"),
+    )
+
+    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True)
+    run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    fence: Mapped[int] = mapped_column(BigInteger)
+    training: Mapped[bool]
+    """Whether the attempt writes training state; then `fence` is its own, raised by its claim."""
+    live_training: Mapped[bool]
+    """`training`, and the attempt has not ended: at most one such row per run."""
+    snapshot_id: Mapped[str | None] = mapped_column(String(64))
+    """Training: snapshot resumed from. Other schedules: snapshot read."""

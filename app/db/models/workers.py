@@ -1,0 +1,36 @@
+"""Workers and what they offer."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.models.base import Base, Created
+
+
+class Worker(Base):
+    """One machine's agent that owns slots. It keeps its id when it registers again under its name."""
+
+    __tablename__ = "workers"
+    __table_args__ = (UniqueConstraint("project_id", "name"), Index(None, "project_id", "pool"))
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(64))
+    pool: Mapped[str] = mapped_column(String(64))
+    host: Mapped[str] = mapped_column(String(64))
+    boot_id: Mapped[str] = mapped_column(String(64))
+    pid: Mapped[int] = mapped_column(BigInteger)
+    slots: Mapped[int]
+    gpus: Mapped[list[Any]]
+    gpu_count: Mapped[int]
+    """Length of `gpus`, where SQL needs it."""
+    work_order_versions: Mapped[list[Any]]
+    version: Mapped[str] = mapped_column(String(64))
+    hardware: Mapped[dict[str, Any]]
+    packages: Mapped[dict[str, Any]]
+    catalogue: Mapped[dict[str, Any]]
+    draining: Mapped[bool] = mapped_column(default=False)
+    created_by: Mapped[str] = mapped_column(String(64), ForeignKey("users.id"))
+    registered_at: Mapped[Created]
+    last_heartbeat_at: Mapped[Created]

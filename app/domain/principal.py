@@ -1,0 +1,39 @@
+"""Who makes a request, and what that permits. Pure; knows neither HTTP nor storage."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from palestra.contract.names import Scope
+
+Via = Literal["cookie", "token", "attempt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """An authenticated caller, bound to one project.
+
+    `user_id` is whom changes are attributed to: the person, or the person who made the token. An attempt token carries `attempt_id`
+    and no scope: it opens only the routes of that attempt.
+    """
+
+    project_id: str
+    project: str
+    user_id: str
+    user: str
+    via: Via
+    scopes: frozenset[Scope] = frozenset()
+    token_id: str | None = None
+    session_id: str | None = None
+    attempt_id: str | None = None
+
+    def permits(self, scope: Scope) -> bool:
+        """Returns whether the caller has `scope`; `admin` includes `read` and `submit`, `submit` includes `read`."""
+        return bool(self.scopes & _IMPLIED_BY[scope])
+
+
+_IMPLIED_BY = {
+    Scope.READ: frozenset({Scope.READ, Scope.SUBMIT, Scope.ADMIN}),
+    Scope.SUBMIT: frozenset({Scope.SUBMIT, Scope.ADMIN}),
+    Scope.ADMIN: frozenset({Scope.ADMIN}),
+    Scope.WORKER: frozenset({Scope.WORKER}),
+}
