@@ -1,0 +1,141 @@
+"""Processes as the kernel shows them: who one is for sure, whether it lives, and the whole tree of an attempt.
+
+Owns everything that reads `/proc` about other processes. Must not know attempts, servers or queues.
+"""
+
+import ctypes
+import os
+import signal
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_PROC: Final = Path("/proc")
+_STATE_FIELD: Final = 0
+_PARENT_FIELD: Final = 1
+_SESSION_FIELD: Final = 3
+_START_FIELD: Final = 19
+"""Fields of `/proc/<pid>/stat` counted from the state, which follows the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process, told apart from a later one with the same pid and from one before a reboot."""
+
+    pid: int
+    start_ticks: int
+    """Start in clock ticks since boot."""
+    boot_id: str
+
+    def is_alive(self) -> bool:
+        """Returns whether this very process still runs. A zombie does not."""
+        if self.boot_id != boot_id():
+            return False
+        fields = _stat(self.pid)
+        return fields is not None and int(fields[_START_FIELD]) == self.start_ticks and fields[_STATE_FIELD] not in "ZX"
+
+    def send(self, number: signal.Signals) -> bool:
+        """Sends a signal to this very process; false where it is gone."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except OSError:
+            return False
+        try:
+            if not self.is_alive():
+                return False
+            signal.pidfd_send_signal(descriptor, number)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+
+@cache
+def boot_id() -> str:
+    """Returns the kernel's id of this boot."""
+    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def identify(pid: int) -> ProcessIdentity:
+    """Returns the identity of a running process.
+
+    Raises:
+        ProcessLookupError: If there is none.
+    """
+    fields = _stat(pid)
+    if fields is None:
+        raise ProcessLookupError(pid)
+    return ProcessIdentity(pid, int(fields[_START_FIELD]), boot_id())
+
+
+def die_with_parent(parent_pid: int) -> bool:
+    """Has the kernel kill this process when its parent's thread ends; false if the parent is gone already."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    return os.getppid() == parent_pid
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of all its descendants whose own parent dies."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def tree(mark: str, session: int | None, *, besides: frozenset[int] = frozenset()) -> dict[int, ProcessIdentity]:
+    """Returns the living processes of an attempt: with `mark` in their environment, of the session, or descended from one of these.
+
+    Args:
+        mark: `NAME=value`, as the attempt's trainer got it into its environment.
+        session: The trainer's session.
+        besides: Processes that do not count, nor their descendants by other ways.
+    """
+    table = {
+        pid: fields for pid in _pids() if pid not in besides and (fields := _stat(pid)) is not None and fields[_STATE_FIELD] not in "ZX"
+    }
+    members = {pid for pid, fields in table.items() if int(fields[_SESSION_FIELD]) == session or _carries(pid, mark)}
+    grown = True
+    while grown:
+        children = {pid for pid, fields in table.items() if int(fields[_PARENT_FIELD]) in members} - members
+        members |= children
+        grown = bool(children)
+    return {pid: ProcessIdentity(pid, int(table[pid][_START_FIELD]), boot_id()) for pid in members}
+
+
+def kill_tree(mark: str, session: int | None, *, besides: frozenset[int] = frozenset(), within: float = 5.0) -> bool:
+    """Kills an attempt's processes until none is left; false if some survive `within` seconds (stuck in the kernel)."""
+    deadline = time.monotonic() + within
+    while members := tree(mark, session, besides=besides):
+        for identity in members.values():
+            identity.send(signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _carries(pid: int, mark: str) -> bool:
+    try:
+        return mark.encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in _PROC.iterdir() if path.name.isdigit()]
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        text = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl failed")
