@@ -1,0 +1,38 @@
+"""How every benchmark prints: one line per figure with median and spread, and the machine it was measured on."""
+
+import os
+import platform
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def machine() -> str:
+    """Returns the processor, its cores that this process may use, and the interpreter."""
+    model = platform.processor() or platform.machine()
+    try:
+        with Path("/proc/cpuinfo").open() as lines:
+            model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{len(os.sched_getaffinity(0))} cores of {model}, Python {platform.python_version()}"
+
+
+def show(name: str, values: Sequence[float], unit: str, bound: float | None = None, at: float = 0.5) -> bool:
+    """Prints one figure and tells whether its quantile `at` is below `bound`.
+
+    Args:
+        name: What was measured.
+        values: One value per repetition.
+        unit: Unit of the values.
+        bound: Upper bound on the quantile, or `None` for a figure without one.
+        at: The quantile in (0, 1) that `bound` is about.
+    """
+    ordered = sorted(values)
+    quantile = ordered[min(len(ordered) - 1, int(at * len(ordered)))]
+    verdict = "" if bound is None else ("  ok" if quantile < bound else f"  OVER {bound:g} {unit}")
+    print(
+        f"{name:<44} p{round(at * 100):<3}{quantile:10.3f} {unit:<4}  min {ordered[0]:.3f}  median {statistics.median(ordered):.3f}"
+        f"  max {ordered[-1]:.3f}  n {len(ordered)}{verdict}"
+    )
+    return bound is None or quantile < bound

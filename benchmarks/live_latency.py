@@ -1,0 +1,82 @@
+"""Time from a number being logged in the training loop to its arrival in a browser, both on this machine and under its training load.
+
+Chromium loads the dashboard's origin and tails the event stream with `fetch`, as the dashboard does; each point's wall time, taken in the
+loop, is compared with the browser's clock at arrival.
+
+    python -m benchmarks.live_latency [--seconds 20] [--runs 1]
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from benchmarks._report import machine, show
+from tests.e2e.histories import cartpole
+from tests.e2e.test_browser import CHROMIUM, QUIET
+from tests.support.stack import Stack
+
+TAIL = """
+async ([cursor, seconds]) => {
+  const latencies = [];
+  const end = Date.now() + seconds * 1000;
+  const abort = new AbortController();
+  const reader = (await fetch(`/api/v1/events?after=${cursor}&types=points`, { signal: abort.signal })).body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  setTimeout(() => abort.abort(), seconds * 1000);
+  try {
+    while (Date.now() < end) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      const now = Date.now() / 1000;
+      rest += decoder.decode(value, { stream: true });
+      const messages = rest.split("\\n\\n");
+      rest = messages.pop();
+      for (const message of messages) {
+        const data = message.split("\\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\\n");
+        if (!data) continue;
+        const event = JSON.parse(data);
+        if (event.data?.wall && !event.data.series.startsWith("system/")) for (const wall of event.data.wall) latencies.push(now - wall);
+      }
+    }
+  } catch (error) { if (error.name !== "AbortError") throw error; }
+  return latencies;
+}
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--runs", type=int, default=1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory, Stack(Path(directory)) as stack:
+        latencies = _measure(stack, arguments.seconds, arguments.runs)
+    print(machine())
+    in_time = show("log to browser", latencies, "s", bound=0.3)
+    return 0 if show("log to browser", latencies, "s", bound=1, at=0.99) and in_time else 1
+
+
+def _measure(stack: Stack, seconds: float, runs: int) -> list[float]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        page = browser.new_page(base_url=stack.url)
+        page.goto(json.loads(stack.run("app.admin", "login-link"))["url"])
+        page.wait_for_url("**/experiments**")
+        page.goto("/healthz")
+        submitted = stack.submit(cartpole(10_000_000, name="latency"), seeds=list(range(runs)))
+        for run in submitted:
+            stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
+        time.sleep(2)
+        cursor = stack.post("series:query", {"select": [], "buckets": 1})["cursor"]
+        latencies: list[float] = page.evaluate(TAIL, [cursor, seconds])
+        browser.close()
+    return latencies
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

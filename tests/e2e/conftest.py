@@ -1,0 +1,34 @@
+"""Real processes for the tests that kill them."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.stack import Stack
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture
+def stack() -> Iterator[Stack]:
+    """A stack of its own, since its processes get killed. The path is short because sockets may lie in it."""
+    directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
+    try:
+        with Stack(directory) as running:
+            yield running
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def shared_stack() -> Iterator[Stack]:
+    """A stack for the tests of a module that leave its processes alone."""
+    directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
+    try:
+        with Stack(directory) as running:
+            yield running
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

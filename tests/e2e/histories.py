@@ -1,0 +1,67 @@
+"""Definitions that train for a known time, and two views of a run's history: the worker's spool and the server's answers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from palestra.telemetry.spool import SpoolReader
+from tests.support.stack import Stack
+
+Episode = tuple[int, int, float]
+"""Number of the episode, env_step at its end, return."""
+
+
+def cartpole(env_steps: int, **changes: Any) -> dict[str, Any]:
+    """Returns a definition that trains for about a second per 1,500 env_steps and never solves its task."""
+    return {
+        "kind": "rl",
+        "name": "fault test",
+        "env": {"id": "CartPole-v1"},
+        "agent": {"name": "dqn", "learning_starts": 200, "hidden_sizes": [32, 32]},
+        "loop": {"env_steps": env_steps, "epoch_env_steps": 500},
+        "evaluation": {"every_env_steps": 5_000, "episodes": 2},
+        "snapshot": {"every_env_steps": 2_000},
+        **changes,
+    }
+
+
+def spooled_records(directory: Path) -> Iterator[dict[str, Any]]:
+    """Yields the records of a spool in order."""
+    with SpoolReader(directory / "spool") as reader:
+        while (batch := reader.read()).payloads:
+            yield from (json.loads(payload) for payload in batch.payloads)
+
+
+def spooled_episodes(directory: Path) -> list[Episode]:
+    """Returns the training episodes that an attempt spooled."""
+    return [
+        row
+        for record in spooled_records(directory)
+        if record["type"] == "episodes"
+        for row in zip(record["episode"], record["env_step"], record["episode_return"], strict=True)
+    ]
+
+
+def episodes_per_bucket(stack: Stack, run_id: str, episodes: int, *, superseded: bool = False) -> list[int]:
+    """Returns how many points the server holds for each of the episodes 1 to `episodes` (at most 1,500)."""
+    assert 2 <= episodes <= 1_500
+    answer = stack.post(
+        "series:query",
+        {
+            "select": [{"run_id": run_id, "series": "episode/return"}],
+            "x": "episode",
+            "start": 1,
+            "end": episodes,
+            "buckets": episodes,
+            "include_superseded": superseded,
+        },
+    )
+    counts: list[int] = answer["series"][0]["n"]
+    return counts
+
+
+def live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
+    """Returns the attempt of a run that holds a lease now."""
+    attempts: list[dict[str, Any]] = stack.get(f"runs/{run_id}")["attempts"]
+    return next((attempt for attempt in attempts if attempt["state"] in {"starting", "running"}), None)

@@ -1,0 +1,69 @@
+"""A real browser sees a curve grow, survives the death of the server, and shows exactly what the worker spooled."""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.e2e.histories import cartpole, live_attempt, spooled_episodes
+from tests.support.stack import Stack, wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(240)]
+
+CHROMIUM = "/usr/bin/chromium"
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, stack: Stack) -> Iterator[Page]:
+    context = browser.new_context(base_url=stack.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    code = json.loads(stack.run("app.admin", "login-link"))
+    page.goto(code["url"].replace(code["url"].split("/login")[0], stack.url))
+    page.wait_for_url("**/experiments**")
+    yield page
+    context.close()
+
+
+READ_RING = """
+([run, name]) => {
+  const ring = window.__palestra?.series(run, name);
+  return ring ? [Array.from(ring.env_step), Array.from(ring.value)] : [[], []];
+}
+"""
+
+
+def _points(page: Page, run_id: str) -> list[tuple[int, float]]:
+    steps, values = page.evaluate(READ_RING, [run_id, "episode/return"])
+    return [(int(step), float(value)) for step, value in zip(steps, values, strict=True)]
+
+
+def test_points_arrive_without_reload_and_survive_a_killed_server(page: Page, stack: Stack) -> None:
+    (run,) = stack.submit(cartpole(20_000, name="seen in a browser"))
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
+    page.goto(f"/runs/{run['id']}")
+    wait_for(lambda: len(_points(page, run["id"])) > 5, 15, "the page shows points")
+    page.evaluate("window.__notReloaded = true")
+    seen = len(_points(page, run["id"]))
+    wait_for(lambda: len(_points(page, run["id"])) > seen + 10, 20, "points arrive without a reload")
+    stack.kill("server")
+    time.sleep(2)
+    stack.start_server()
+    attempt = live_attempt(stack, run["id"])
+    assert attempt is not None
+    stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", 120, "the run succeeds")
+    spooled = [(step, value) for _, step, value in spooled_episodes(stack.attempt_directory(attempt["id"]))]
+    wait_for(lambda: len(_points(page, run["id"])) >= len(spooled), 30, "the curve is complete")
+    assert _points(page, run["id"]) == spooled
+    assert page.evaluate("window.__notReloaded") is True

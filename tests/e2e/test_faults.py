@@ -1,0 +1,109 @@
+"""kill -9 of each part under load: nothing acknowledged is lost, nothing is doubled, every run ends."""
+
+import time
+
+import psutil
+import pytest
+
+from tests.e2e.histories import cartpole, episodes_per_bucket, live_attempt, spooled_episodes
+from tests.support.stack import Stack, wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+
+
+def _trainer_of(stack: Stack, attempt_id: str) -> psutil.Process:
+    def find() -> psutil.Process | None:
+        trainers = [process for process in stack.module_processes("workers.child") if attempt_id in " ".join(process.cmdline())]
+        return trainers[0] if trainers else None
+
+    return wait_for(find, 20, "the trainer's process")
+
+
+def _succeeds(stack: Stack, run_id: str, seconds: float = 120) -> dict[str, object]:
+    return stack.wait_for_run(run_id, lambda run: run["state"] == "succeeded", seconds, "the run succeeds")
+
+
+def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack: Stack) -> None:
+    (run,) = stack.submit(cartpole(14_000))
+
+    def is_past_a_snapshot() -> bool:
+        steps = [row["env_step"] for row in stack.get(f"runs/{run['id']}/snapshots")["items"] if row["state"] == "verified"]
+        return bool(steps) and stack.get(f"runs/{run['id']}")["progress"]["env_step"] >= max(steps) + 700
+
+    wait_for(is_past_a_snapshot, 60, "the run is well past a verified snapshot")
+    first = live_attempt(stack, run["id"])
+    assert first is not None
+    _trainer_of(stack, first["id"]).kill()
+    killed = time.monotonic()
+
+    def second_attempt() -> dict[str, object] | None:
+        attempt = live_attempt(stack, run["id"])
+        return attempt if attempt and attempt["number"] == 2 and attempt["state"] == "running" else None
+
+    second = wait_for(second_attempt, 15, "attempt 2 runs")
+    assert time.monotonic() - killed < 15
+    resumed_from = second["resumed_from"][run["id"]]  # type: ignore[index]
+    assert resumed_from is not None
+    done = _succeeds(stack, run["id"])
+    assert done["progress"]["env_step"] == 14_000  # type: ignore[index]
+    assert done["resume_quality"] == "exact"
+    episodes = done["progress"]["episode"]  # type: ignore[index]
+    assert episodes_per_bucket(stack, run["id"], episodes) == [1] * episodes
+    assert sum(episodes_per_bucket(stack, run["id"], episodes, superseded=True)) > episodes, "the first attempt's points are kept"
+
+
+def test_killed_worker_leaves_the_trainer_and_the_next_worker_adopts_it(stack: Stack) -> None:
+    (run,) = stack.submit(cartpole(14_000))
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains")
+    attempt = live_attempt(stack, run["id"])
+    assert attempt is not None
+    trainer = _trainer_of(stack, attempt["id"])
+    stack.kill("worker")
+    before = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > before + 1_000, 30, "training goes on without a worker")
+    assert trainer.is_running()
+    stack.start_worker()
+    (worker,) = [worker for worker in stack.get("workers")["items"] if worker["state"] == "online"]
+    assert [slot["attempt_id"] for slot in worker["slots"] if slot["attempt_id"]] == [attempt["id"]]
+    done = _succeeds(stack, run["id"])
+    assert len(done["attempts"]) == 1  # type: ignore[arg-type]
+
+
+def test_killed_broker_loses_no_queued_job(stack: Stack) -> None:
+    runs = stack.submit(cartpole(3_000), seeds=[0, 1, 2, 3, 4])
+    wait_for(lambda: live_attempt(stack, runs[0]["id"]), 60, "the first run starts")
+    stack.kill("broker")
+    time.sleep(2)
+    stack.start_broker()
+    for run in runs:
+        done = _succeeds(stack, run["id"])
+        assert len(done["attempts"]) == 1  # type: ignore[arg-type]
+
+
+def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
+    (run,) = stack.submit(cartpole(16_000))
+    for target in (1_000, 4_000, 7_000):
+        stack.wait_for_run(run["id"], lambda run, target=target: run["progress"]["env_step"] > target, 60, "the run trains")  # type: ignore[misc]
+        stack.kill("server")
+        time.sleep(1)
+        stack.start_server()
+    done = _succeeds(stack, run["id"])
+    (attempt,) = done["attempts"]  # type: ignore[misc]
+    spooled = spooled_episodes(stack.attempt_directory(attempt["id"]))  # type: ignore[index]
+    assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
+    assert episodes_per_bucket(stack, run["id"], len(spooled)) == [1] * len(spooled)
+    assert done["progress"]["episode"] == len(spooled)  # type: ignore[index]
+
+
+def test_killed_supervisor_takes_the_trainer_with_it_and_the_run_goes_on(stack: Stack) -> None:
+    (run,) = stack.submit(cartpole(10_000))
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 2_500, 60, "the run trains")
+    attempt = live_attempt(stack, run["id"])
+    assert attempt is not None
+    trainer = _trainer_of(stack, attempt["id"])
+    supervisors = [process for process in stack.module_processes("workers.supervisor") if attempt["id"] in " ".join(process.cmdline())]
+    assert len(supervisors) == 1
+    supervisors[0].kill()
+    wait_for(lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE, 3, "the trainer dies with its supervisor")
+    done = _succeeds(stack, run["id"])
+    assert len(done["attempts"]) == 2  # type: ignore[arg-type]

