@@ -1,0 +1,36 @@
+"""Errors of the trainer. `workers.child` alone turns them into a report; stop and pause are outcomes, not errors."""
+
+from typing import ClassVar
+
+
+class WorkerError(Exception):
+    """Base of the errors that the trainer knows the cause of."""
+
+    retryable: ClassVar[bool] = False
+    """Whether another attempt may succeed without any change."""
+
+
+class DefinitionError(WorkerError):
+    """The definition or the work order cannot be carried out by this worker."""
+
+
+class PartNotFoundError(WorkerError):
+    """A part that the definition names cannot be imported or is not registered here."""
+
+
+class EnvironmentFailedError(WorkerError):
+    """The environment raised, or broke the Gymnasium contract."""
+
+
+class NumericalFailureError(WorkerError):
+    """The training diverged: its loss is not finite."""
+
+
+class SnapshotUnreadableError(WorkerError):
+    """A snapshot is torn, foreign, of a newer format or otherwise not to be trusted."""
+
+    retryable: ClassVar[bool] = True
+
+
+class NotCollectedError(WorkerError):
+    """A part was used before it was given what it needs, for example `learn` before any collect."""

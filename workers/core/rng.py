@@ -1,0 +1,109 @@
+"""Derived randomness: every stream comes from (run seed, role, indices), so an episode can be begun again exactly.
+
+Also captures and restores the global generators, for code that uses them. torch is looked at only where it is loaded already.
+"""
+
+import hashlib
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from workers.core.types import StateTree
+
+ENV_SEED_BITS: Final = 31
+"""Environments pass seeds on to generators that take 32-bit signed numbers."""
+
+
+def derive_seed(seed: int, role: str, *indices: int, bits: int = 63) -> int:
+    """Returns a seed in [0, 2**bits) that depends on nothing but the arguments; the same on every machine and for ever.
+
+    Args:
+        seed: The run's seed.
+        role: What the stream is for, for example `env`, `explore` or `evaluation`.
+        indices: Environment index, episode index or whatever tells streams of one role apart.
+        bits: Size of the result, at most 64.
+    """
+    text = "/".join((str(seed), role, *map(str, indices)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> (64 - bits)
+
+
+def derive_generator(seed: int, role: str, *indices: int) -> np.random.Generator:
+    """Returns a numpy generator (PCG64) seeded by `derive_seed`."""
+    return np.random.Generator(np.random.PCG64(derive_seed(seed, role, *indices)))
+
+
+def generator_state(generator: np.random.Generator) -> StateTree:
+    """Returns the state of a numpy generator as a tree that a snapshot can hold."""
+    return _jsonable(generator.bit_generator.state)
+
+
+def load_generator_state(generator: np.random.Generator, state: StateTree) -> None:
+    """Brings a generator of the same kind to a captured state."""
+    generator.bit_generator.state = _unjsonable(state)
+
+
+def seed_global(seed: int) -> None:
+    """Seeds `random`, numpy's legacy generator and, where it is loaded, torch on every device."""
+    random.seed(derive_seed(seed, "global/python"))
+    np.random.seed(derive_seed(seed, "global/numpy", bits=32))  # noqa: NPY002 - third-party environments use the legacy generator
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(derive_seed(seed, "global/torch"))
+
+
+def global_state() -> StateTree:
+    """Returns the states of `random`, numpy's legacy generator and, where it is loaded, torch on the CPU and on each CUDA device."""
+    version, words, gauss = random.getstate()
+    name, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
+    state: StateTree = {
+        "python": {"version": version, "words": np.asarray(words, dtype=np.uint64), "gauss": gauss},
+        "numpy": {"name": name, "keys": np.array(keys), "position": int(position), "has_gauss": int(has_gauss), "gauss": float(cached)},
+    }
+    if (torch := sys.modules.get("torch")) is not None:
+        state["torch"] = {"cpu": torch.get_rng_state()}
+        if torch.cuda.is_initialized():
+            state["torch"]["cuda"] = list(torch.cuda.get_rng_state_all())
+    return state
+
+
+def load_global_state(state: StateTree) -> None:
+    """Brings the global generators to a state that `global_state` returned."""
+    python, legacy = state["python"], state["numpy"]
+    random.setstate((python["version"], tuple(int(word) for word in python["words"]), python["gauss"]))
+    keys = np.asarray(legacy["keys"], dtype=np.uint32)
+    np.random.set_state((legacy["name"], keys, legacy["position"], legacy["has_gauss"], legacy["gauss"]))  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    if torch is None or "torch" not in state:
+        return
+    torch.set_rng_state(state["torch"]["cpu"])
+    devices = state["torch"].get("cuda", [])
+    if devices and torch.cuda.device_count() == len(devices):
+        torch.cuda.set_rng_state_all(devices)
+
+
+@contextmanager
+def preserved_global_state() -> Iterator[None]:
+    """Puts the global generators back as they were, whatever the body draws from them."""
+    before = global_state()
+    try:
+        yield
+    finally:
+        load_global_state(before)
+
+
+def _jsonable(value: Any) -> Any:
+    """128-bit words of PCG64 do not fit every JSON reader: they travel as text."""
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 53:
+        return {"int": str(value)}
+    return value
+
+
+def _unjsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return int(value["int"]) if set(value) == {"int"} else {key: _unjsonable(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,196 @@
+"""The values that travel between the parts of the trainer.
+
+Dimensions: T vector steps, B environments, N samples. Owns no behaviour beyond small derivations; must not import torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from gymnasium import Space
+
+Array = npt.NDArray[Any]
+"""A numpy array of any dtype."""
+
+StateTree = dict[str, Any]
+"""Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays, int, float, str, bool or None.
+
+A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be saved. Tensors come back on the CPU.
+"""
+
+
+class Unit(StrEnum):
+    """What a trigger or a budget counts."""
+
+    ENV_STEPS = "env_steps"
+    UPDATES = "updates"
+    ITERATIONS = "iterations"
+    EPOCHS = "epochs"
+    EPISODES = "episodes"
+    WALL_SECONDS = "wall_seconds"
+
+
+class StopReason(StrEnum):
+    """Why the engine stopped. The first three end the run, the others end the attempt."""
+
+    BUDGET = "budget"
+    SUCCESS_SCORE = "success_score"
+    REQUESTED = "requested"
+    DIVERGED = "diverged"
+    PAUSE = "pause"
+    CANCEL = "cancel"
+    DRAIN = "drain"
+    TIME_LIMIT = "time_limit"
+
+    @property
+    def completes_run(self) -> bool:
+        """Whether the run is over, so that a final evaluation is due."""
+        return self in {StopReason.BUDGET, StopReason.SUCCESS_SCORE, StopReason.REQUESTED}
+
+
+@dataclass(frozen=True, slots=True)
+class CollectPlan:
+    """How much one collect gathers. Exactly one of the three is set."""
+
+    vector_steps: int | None = None
+    """Steps of the vector environment, so B env_steps each."""
+    env_steps: int | None = None
+    """At least this many env_steps, in whole vector steps."""
+    episodes: int | None = None
+    """At least this many whole episodes, counted by start order; no other episode is begun."""
+    whole_episodes: bool = False
+    """With `env_steps`: whole episodes only, until their lengths sum up to at least that many (garage's sampler)."""
+
+    def __post_init__(self) -> None:
+        if [self.vector_steps, self.env_steps, self.episodes].count(None) != 2:
+            raise ValueError("set exactly one of vector_steps, env_steps and episodes")
+        if (self.vector_steps or self.env_steps or self.episodes or 0) < 1:
+            raise ValueError("a collect gathers at least one step or episode")
+
+
+@dataclass(frozen=True, slots=True)
+class LearnSchedule:
+    """When the engine calls `learn`: data, read by the engine."""
+
+    every_env_steps: int
+    """`learn` is due when a multiple of this is crossed; several crossed at once make one call with as many times the updates."""
+    updates: int
+    """Updates asked for per multiple."""
+    warmup_env_steps: int = 0
+    """No multiple below this many env_steps counts."""
+
+
+class EpisodeEnd(NamedTuple):
+    """A finished training episode."""
+
+    env_index: int
+    vector_step: int
+    """Index in [0, T) of the step of the experience that ended it."""
+    episode_return: float
+    """Undiscounted."""
+    episode_length: int
+    """In env_steps."""
+    terminated: bool
+    """False where the episode was truncated."""
+
+
+@dataclass(slots=True)
+class Experience:
+    """What one collect gathered, time-major.
+
+    The arrays belong to the collector and are valid until its next collect: a learner copies what it keeps. There is no `done`: bootstrap
+    where `terminated` is false; reset recurrent state where either flag is true.
+    """
+
+    observation: Array
+    """[T, B, ...], dtype of the space: what the action was chosen on."""
+    action: Array
+    """[T, B, ...], int64 for discrete spaces, else the dtype of the space."""
+    reward: npt.NDArray[np.float32]
+    """float32 [T, B]."""
+    terminated: npt.NDArray[np.bool_]
+    """bool [T, B]: the episode ended in a terminal state."""
+    truncated: npt.NDArray[np.bool_]
+    """bool [T, B]: the episode was cut, by a time limit for example."""
+    next_observation: Array
+    """[T, B, ...]: the true successor, also where the episode ended."""
+    episodes: Sequence[EpisodeEnd] = ()
+    """Episodes that ended, in order of their end."""
+    active: npt.NDArray[np.bool_] | None = None
+    """bool [T, B], or `None` where every slot is active: false where a slot waited, so its entries mean nothing."""
+    env_steps: int = 0
+    """Active slots, summed: T x B where `active` is `None`."""
+
+
+class LearnReport(NamedTuple):
+    """What one `learn` did."""
+
+    updates: int
+    """Optimiser steps really made, at most the number asked for; 0 where the memory does not hold enough."""
+    values: Any = ()
+    """One scalar per name of the agent's `report_names`, mean over the call's updates: a 1-D tensor or array, or a sequence of scalars.
+
+    Empty if `updates` is 0. It may still be computing on the device; nobody may overwrite it afterwards.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """One evaluation: the columns of `palestra.contract.telemetry.Evaluation` without the clock."""
+
+    returns: tuple[float, ...]
+    """Undiscounted return of each counted episode, in start order."""
+    lengths: tuple[int, ...]
+    """env_steps of each counted episode, in start order."""
+    seed: int
+    """Seed that the episodes derive from."""
+    mean: float
+    median: float
+    stdev: float
+    """Sample standard deviation (n - 1); 0 for one episode."""
+    min: float
+    max: float
+    length_mean: float
+    length_median: float
+    length_stdev: float
+    length_min: float
+    length_max: float
+    partial: bool = False
+    """True where no episode finished within the steps, so that the one return is a cut one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """What a resume could restore."""
+
+    exact: bool = True
+    """Whether the continuation can be bit-exact."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """Code and sentence of each thing that could not be restored."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentContext:
+    """What an agent's factory gets beside its parameters."""
+
+    observation_space: Space[Any]
+    """Space of one environment."""
+    action_space: Space[Any]
+    """Space of one environment."""
+    num_envs: int
+    """B of the training environment."""
+    seed: int
+    """The run's seed; derive every generator from it with `workers.core.rng.derive_seed`."""
+    device: str = "cpu"
+    """A torch device."""
+    compile: bool = False
+    """Whether updates may be compiled."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Room for third-party factories; empty for built-in agents."""
