@@ -1,0 +1,23 @@
+"""Log lines of runs."""
+
+from sqlalchemy import BigInteger, ForeignKey, LargeBinary, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.models.base import Base, BigKey
+
+
+class LogBlock(Base):
+    """Consecutive lines of a run's log that came with one batch (`app.metrics.logs`)."""
+
+    __tablename__ = "log_blocks"
+    __table_args__ = (UniqueConstraint("run_id", "first_line"),)
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))
+    attempt_id: Mapped[str] = mapped_column(String(64), ForeignKey("attempts.id", ondelete="CASCADE"))
+    first_line: Mapped[int] = mapped_column(BigInteger)
+    """Ordinal of the first line within the run, from 1."""
+    last_line: Mapped[int] = mapped_column(BigInteger)
+    total_bytes: Mapped[int] = mapped_column(BigInteger)
+    """Text of the run's log up to here, for its limit."""
+    content: Mapped[bytes] = mapped_column(LargeBinary)

@@ -1,0 +1,73 @@
+"""Appends to the event log and reads it after a cursor.
+
+Rows wait in the session and are inserted as the last act of its transaction. On PostgreSQL one advisory lock is held from that insert
+until the commit is visible, so ids rise in the order of visibility: who has seen id N has seen, or will never see, every id below N
+(`docs/decisions/0003-event-order.md`). SQLite has one writer and needs no lock.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import event, func, insert, or_, select
+from sqlalchemy.orm import Session as SyncSession
+from sqlalchemy.orm import SessionTransaction
+
+from app.db.engine import EVENTS, Session, announce
+from app.db.models.events import Event
+
+_PENDING: Final = "palestra_pending_events"
+_MARKS: Final = "palestra_event_marks"
+_APPEND_LOCK: Final = 0x70616C_6576
+"""Key of the advisory lock that orders appends."""
+
+
+def append(session: Session, row: dict[str, Any]) -> None:
+    """Keeps `row` (columns of `Event` but id and time) for the commit of the session's transaction."""
+    session.info.setdefault(_PENDING, []).append(row)
+    announce(session, EVENTS)
+
+
+async def after(session: Session, cursor: int, *, limit: int) -> Sequence[Event]:
+    """Returns the rows of all projects after `cursor`, oldest first."""
+    return (await session.scalars(select(Event).where(Event.id > cursor).order_by(Event.id).limit(limit))).all()
+
+
+async def between(session: Session, cursor: int, last: int, *, project_id: str, limit: int) -> Sequence[Event]:
+    """Returns the rows that a project sees after `cursor` up to `last`, oldest first."""
+    visible = or_(Event.project_id == project_id, Event.project_id.is_(None))
+    query = select(Event).where(Event.id > cursor, Event.id <= last, visible).order_by(Event.id).limit(limit)
+    return (await session.scalars(query)).all()
+
+
+async def bounds(session: Session) -> tuple[int, int]:
+    """Returns the ids of the oldest and the newest row; (0, 0) for an empty log."""
+    first, last = (await session.execute(select(func.min(Event.id), func.max(Event.id)))).one()
+    return first or 0, last or 0
+
+
+async def newest(session: Session) -> int:
+    """Returns the id of the newest row; 0 for an empty log."""
+    return (await session.scalar(select(func.max(Event.id)))) or 0
+
+
+@event.listens_for(SyncSession, "before_commit")
+def _insert_pending(session: SyncSession) -> None:
+    if session.in_nested_transaction() or not session.info.get(_PENDING):
+        return
+    session.flush()
+    rows = session.info.pop(_PENDING)
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK)))
+    session.execute(insert(Event), rows)
+
+
+@event.listens_for(SyncSession, "after_transaction_create")
+def _mark_savepoint(session: SyncSession, transaction: SessionTransaction) -> None:
+    if transaction.nested:
+        session.info.setdefault(_MARKS, {})[transaction] = len(session.info.get(_PENDING, ()))
+
+
+@event.listens_for(SyncSession, "after_soft_rollback")
+def _forget_rolled_back(session: SyncSession, transaction: SessionTransaction) -> None:
+    kept = session.info.get(_MARKS, {}).pop(transaction, 0) if transaction.nested else 0
+    del session.info.get(_PENDING, [])[kept:]

@@ -1,0 +1,97 @@
+"""Snapshots, their files, and the fence chain that they make."""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import and_, func, select, update
+from sqlalchemy.orm import aliased
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.artifacts import Artifact
+from app.db.models.curves import Evaluation
+from app.db.models.experiments import Experiment, Run
+from app.db.models.jobs import Attempt, AttemptRun
+from app.db.models.snapshots import Snapshot, SnapshotFile
+from palestra.contract.states import AttemptState, SnapshotState
+
+_NEWEST_FIRST = (Snapshot.fence.desc(), Snapshot.env_step.desc(), Snapshot.update.desc(), Snapshot.seq.desc())
+_LIVE = (AttemptState.STARTING.value, AttemptState.RUNNING.value)
+
+
+async def find(session: Session, snapshot_id: str, *, lock: bool = False) -> Snapshot | None:
+    """Returns a snapshot, locked against other writers on request."""
+    query = select(Snapshot).where(Snapshot.id == snapshot_id)
+    return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
+
+
+async def of_run(session: Session, run_id: str) -> Sequence[Snapshot]:
+    """Returns a run's snapshots, newest first."""
+    return (await session.scalars(select(Snapshot).where(Snapshot.run_id == run_id).order_by(*_NEWEST_FIRST))).all()
+
+
+async def verified(session: Session, run_id: str) -> Sequence[Snapshot]:
+    """Returns the verified snapshots that count in the run's history, newest first."""
+    query = select(Snapshot).where(
+        Snapshot.run_id == run_id, Snapshot.state == SnapshotState.VERIFIED.value, Snapshot.superseded.is_(False)
+    )
+    return (await session.scalars(query.order_by(*_NEWEST_FIRST))).all()
+
+
+async def files(session: Session, snapshot_ids: Collection[str]) -> Sequence[SnapshotFile]:
+    """Returns the files of some snapshots, by name."""
+    query = select(SnapshotFile).where(SnapshotFile.snapshot_id.in_(snapshot_ids)).order_by(SnapshotFile.snapshot_id, SnapshotFile.name)
+    return (await session.scalars(query)).all()
+
+
+async def missing_files(session: Session, snapshot_id: str) -> int:
+    """Returns how many files of a snapshot are not stored yet."""
+    query = select(func.count()).where(SnapshotFile.snapshot_id == snapshot_id, SnapshotFile.artifact_id.is_(None))
+    return (await session.scalar(query.select_from(SnapshotFile))) or 0
+
+
+async def mark_verified(session: Session, snapshot: Snapshot) -> None:
+    """Writes that all files are stored."""
+    snapshot.state = SnapshotState.VERIFIED.value
+    await session.flush()
+    await session.execute(update(Snapshot).where(Snapshot.id == snapshot.id).values(verified_at=db_now()))
+
+
+async def in_use(session: Session, run_id: str) -> set[str]:
+    """Returns the snapshots of a run that a live attempt loads."""
+    query = select(AttemptRun.snapshot_id).join(Attempt, Attempt.id == AttemptRun.attempt_id)
+    rows = await session.scalars(query.where(AttemptRun.run_id == run_id, AttemptRun.snapshot_id.is_not(None), Attempt.state.in_(_LIVE)))
+    return {row for row in rows if row is not None}
+
+
+async def links(session: Session, run_ids: Collection[str]) -> Sequence[tuple[str, int, int | None, int | None, int | None]]:
+    """Returns (run, fence, fence resumed from, env_step, update of that snapshot) of every training attempt."""
+    source = aliased(Snapshot)
+    query = (
+        select(AttemptRun.run_id, AttemptRun.fence, source.fence, source.env_step, source.update)
+        .outerjoin(source, and_(source.id == AttemptRun.snapshot_id, source.run_id == AttemptRun.run_id))
+        .where(AttemptRun.run_id.in_(run_ids), AttemptRun.training)
+    )
+    return [(run, fence, resumed, step, count) for run, fence, resumed, step, count in await session.execute(query)]
+
+
+async def training_evaluations(session: Session, run_id: str) -> Sequence[Evaluation]:
+    """Returns a run's evaluations that were made during training."""
+    return (await session.scalars(select(Evaluation).where(Evaluation.run_id == run_id, Evaluation.snapshot_id.is_(None)))).all()
+
+
+async def snapshot_evaluations(session: Session, snapshot_id: str) -> Sequence[Evaluation]:
+    """Returns the evaluations of a snapshot."""
+    return (await session.scalars(select(Evaluation).where(Evaluation.snapshot_id == snapshot_id))).all()
+
+
+async def definition_of(session: Session, run_id: str) -> str | None:
+    """Returns the definition of a run's experiment, as stored."""
+    query = select(Experiment.definition).join(Run, and_(Run.project_id == Experiment.project_id, Run.experiment_id == Experiment.id))
+    return (await session.scalar(query.where(Run.id == run_id))) or None
+
+
+async def drop_files(session: Session, snapshot_id: str) -> Sequence[Artifact]:
+    """Takes a snapshot's files off its rows and returns the artifacts that held them."""
+    rows = (await session.scalars(select(Artifact).where(Artifact.folder == snapshot_id))).all()
+    await session.execute(update(SnapshotFile).where(SnapshotFile.snapshot_id == snapshot_id).values(artifact_id=None))
+    return rows

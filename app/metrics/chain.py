@@ -1,0 +1,58 @@
+"""The fence chain of a run: which training attempts its history consists of, and up to where each of them counts.
+
+An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that lies beyond it. The chain (fence,
+snapshot resumed from) decides alone; no clock and no order of arrival takes part.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A state of training: (env_step, update), compared in that order."""
+
+    env_step: int
+    update: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A training attempt of the run: its fence, and where it began; `None` for afresh."""
+
+    fence: int
+    resumed_fence: int | None
+    resumed_at: Position | None
+
+
+Chain = Mapping[int, Position | None]
+"""Fence -> last position that counts, `None` for no bound. A fence that is not a key is superseded as a whole."""
+
+
+def chain(links: Iterable[Link]) -> Chain:
+    """Returns the chain that leads to the newest fence."""
+    by_fence = {link.fence: link for link in links}
+    current = by_fence.get(max(by_fence, default=0))
+    counted: dict[int, Position | None] = {}
+    bound: Position | None = None
+    while current is not None and current.fence not in counted:
+        counted[current.fence] = bound
+        bound = _earlier(current.resumed_at, bound)
+        current = None if current.resumed_fence is None else by_fence.get(current.resumed_fence)
+    return counted
+
+
+def counts(history: Chain, fence: int, position: Position) -> bool:
+    """Returns whether something that attempt `fence` wrote at `position` belongs to the run's history."""
+    if not history:
+        return True
+    if fence not in history:
+        return False
+    bound = history[fence]
+    return bound is None or (position.env_step, position.update) <= (bound.env_step, bound.update)
+
+
+def _earlier(one: Position | None, other: Position | None) -> Position | None:
+    if one is None or other is None:
+        return one or other
+    return min(one, other, key=lambda position: (position.env_step, position.update))
