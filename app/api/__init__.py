@@ -1,0 +1,1 @@
+"""The HTTP API: thin routes, authentication, strict bodies, problem details."""

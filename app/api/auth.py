@@ -1,0 +1,150 @@
+"""Authentication and authorisation: one router-level dependency, deny by default.
+
+Every route of `/api/v1` passes `authenticate`. A route then names what it needs by the type of its caller: `Reader`, `Submitter`, `Admin`,
+`WorkerCaller`, `AttemptCaller`, `Anyone`. `authorize` refuses a route that names nothing. No decision looks at the request's URL.
+"""
+
+import hmac
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyCookie, HTTPBearer
+
+from app.api.deps import database, settings
+from app.api.errors import forbidden, unauthenticated
+from app.domain.principal import Principal
+from app.services import access
+from palestra.contract.names import Scope
+
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+CSRF_HEADER: Final = "X-CSRF-Token"
+MAX_TOKEN: Final = 512
+
+NEEDS: Final = "palestra_needs"
+"""Attribute of a caller dependency that tells what it needs; a test walks every route for it."""
+
+_bearer: Final = HTTPBearer(auto_error=False, scheme_name="token", description="An API token: `Authorization: Bearer plr_...`.")
+_cookie: Final = APIKeyCookie(name="palestra_session", auto_error=False, scheme_name="session", description="The browser's login.")
+
+
+async def authenticate(
+    request: Request, _token: Annotated[Any, Security(_bearer)], _session: Annotated[Any, Security(_cookie)]
+) -> Principal:
+    """Returns who makes the request: by bearer token if there is one, else by session cookie.
+
+    Raises:
+        ApiError: 401 without a good credential; 403 for a cookie whose request did not provably come from our own pages.
+    """
+    authorization = request.headers.getlist("authorization")
+    if authorization:
+        principal = await _by_token(request, authorization)
+    else:
+        principal = await _by_cookie(request)
+    request.state.principal = principal
+    request.app.state.touches.note(principal.token_id, principal.session_id)
+    return principal
+
+
+async def _by_token(request: Request, authorization: list[str]) -> Principal:
+    scheme, _, token = authorization[0].partition(" ")
+    if len(authorization) > 1 or scheme.lower() != "bearer" or not 0 < len(token) <= MAX_TOKEN or not token.isascii():
+        raise unauthenticated()
+    async with database(request).read() as session:
+        principal = await access.principal_of_token(session, token.strip())
+    if principal is None:
+        raise unauthenticated("This token is unknown, expired or revoked. Make a new one.")
+    return principal
+
+
+async def _by_cookie(request: Request) -> Principal:
+    secret = request.cookies.get(cookie_name(request), "")
+    if not 0 < len(secret) <= MAX_TOKEN:
+        raise unauthenticated()
+    async with database(request).read() as session:
+        found = await access.principal_of_session(session, secret, settings(request))
+    if found is None:
+        raise unauthenticated("This login has ended. Log in again.")
+    principal, csrf = found
+    if request.method not in SAFE_METHODS:
+        check_same_origin(request)
+        _check_csrf(request, csrf)
+    request.state.csrf = csrf
+    return principal
+
+
+def cookie_name(request: Request) -> str:
+    """Returns the session cookie's name; over TLS the browser itself guards its host and path by the prefix."""
+    return "__Host-palestra_session" if settings(request).secure_cookies else "palestra_session"
+
+
+def check_same_origin(request: Request) -> None:
+    """Refuses what another site's page makes a browser send: 403."""
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    if site not in {None, "same-origin", "none"} or (site is None and origin is None):
+        raise forbidden("cross_site", "Changes must come from the dashboard itself. Use a bearer token from programs.")
+    if origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
+        raise forbidden("cross_site", "The Origin header names another site. Use a bearer token from programs.")
+
+
+def _check_csrf(request: Request, expected: str) -> None:
+    sent = request.headers.get(CSRF_HEADER, "")
+    if not hmac.compare_digest(sent.encode(), expected.encode()):
+        raise forbidden("csrf", f"Send the login's csrf_token as {CSRF_HEADER}; GET /api/v1/session tells it.")
+
+
+CurrentPrincipal = Annotated[Principal, Depends(authenticate)]
+
+
+def require(scope: Scope) -> Callable[[Principal], Principal]:
+    """Returns the dependency of routes that need `scope`."""
+
+    def check(principal: CurrentPrincipal) -> Principal:
+        if not principal.permits(scope):
+            raise forbidden("missing_scope", f"This needs the scope {scope}. Use a token that has it.")
+        return principal
+
+    setattr(check, NEEDS, scope.value)
+    return check
+
+
+def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
+    """The dependency of an attempt's own routes: the path's `attempt_id` must be the token's attempt.
+
+    Raises:
+        ApiError: 403 for another attempt's token, so that a mix-up cannot write; 403 for every other credential.
+    """
+    if principal.attempt_id is None:
+        raise forbidden("attempt_token_needed", "Only the attempt's own token may do this.")
+    if principal.attempt_id != attempt_id:
+        raise forbidden("other_attempt", "This token belongs to another attempt.")
+    return principal
+
+
+def require_reader_or_attempt(principal: CurrentPrincipal) -> Principal:
+    """The dependency of routes that people read and that attempts fetch their snapshots from."""
+    if principal.attempt_id is None and not principal.permits(Scope.READ):
+        raise forbidden("missing_scope", "This needs the scope read. Use a token that has it.")
+    return principal
+
+
+def require_login(principal: CurrentPrincipal) -> Principal:
+    """The dependency of routes that every person or token may use, whatever its scopes."""
+    if principal.attempt_id is not None:
+        raise forbidden("missing_scope", "An attempt's token may not do this.")
+    return principal
+
+
+setattr(require_attempt, NEEDS, "attempt")
+setattr(require_reader_or_attempt, NEEDS, "read or attempt")
+setattr(require_login, NEEDS, "login")
+
+Reader = Annotated[Principal, Depends(require(Scope.READ))]
+Submitter = Annotated[Principal, Depends(require(Scope.SUBMIT))]
+Admin = Annotated[Principal, Depends(require(Scope.ADMIN))]
+WorkerCaller = Annotated[Principal, Depends(require(Scope.WORKER))]
+AttemptCaller = Annotated[Principal, Depends(require_attempt)]
+ReaderOrAttempt = Annotated[Principal, Depends(require_reader_or_attempt)]
+Anyone = Annotated[Principal, Depends(require_login)]

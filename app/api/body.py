@@ -1,0 +1,99 @@
+"""Reads JSON bodies strictly: exact content type, bounded size, strict text, then the model's own rules.
+
+A route declares its body as `Annotated[Model, json_body(Model)]`. FastAPI's own body parsing is not used: it reads before authentication,
+keeps the last of two equal keys, takes bare NaN and cannot validate strict models.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, ValidationError
+
+from app.api.errors import ApiError, invalid_document
+from palestra.contract.problems import FieldProblem
+from palestra.contract.strict_json import JsonError, check_json
+
+Model = TypeVar("Model", bound=BaseModel)
+
+BODY_MODEL: Final = "palestra_body_model"
+"""Attribute of a body dependency that tells the OpenAPI document its model."""
+
+BODY_REQUIRED: Final = "palestra_body_required"
+
+
+def json_body(model: type[Model], *, limit: int | None = None, required: bool = True) -> Any:
+    """Returns the dependency that reads a `model` from the request.
+
+    Args:
+        model: The document to read.
+        limit: Largest body in bytes; the setting `max_body_bytes` by default.
+        required: Without it an absent body reads as `model()`.
+    """
+
+    async def read(request: Request) -> Model:
+        raw = await read_bytes(request, limit or request.app.state.settings.max_body_bytes)
+        if not raw and not required:
+            return model()
+        check_content_type(request)
+        return parse(raw, model)
+
+    setattr(read, BODY_MODEL, model)
+    setattr(read, BODY_REQUIRED, required)
+    return Depends(read)
+
+
+def body_model(dependency: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
+    """Returns the model that a body dependency reads and whether it must be there; `None` for any other dependency."""
+    model = getattr(dependency, BODY_MODEL, None)
+    return None if model is None else (model, getattr(dependency, BODY_REQUIRED))
+
+
+def check_content_type(request: Request) -> None:
+    """Refuses everything but plain, uncompressed JSON: 415."""
+    media_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+    if media_type.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
+        raise ApiError(415, "unsupported_media_type", "Send the body as `Content-Type: application/json` in UTF-8.")
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise ApiError(415, "compressed_body", "Send the body uncompressed: this server does not decompress requests.")
+
+
+async def read_bytes(request: Request, limit: int) -> bytes:
+    """Returns the whole body; stops reading at `limit` with 413."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared[:20]) > limit:
+        raise _too_large(limit)
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def parse(raw: bytes, model: type[Model]) -> Model:
+    """Returns the document in `raw`; raises the answer to give where it is not one."""
+    if not raw.strip():
+        raise _refused(422, "body_required", "is required")
+    try:
+        value = check_json(raw)
+    except JsonError as error:
+        raise _refused(400 if error.syntax else 422, error.code, error.message, error.pointer) from None
+    if not isinstance(value, dict):
+        raise _refused(422, "wrong_type", "expected an object")
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise invalid_document(error, model) from None
+
+
+def _refused(status: int, code: str, message: str, where: str = "") -> ApiError:
+    sentence = f"{where or 'The body'} {message}." if status == 400 or not where else f"{where}: {message}."
+    return ApiError(status, code, sentence, errors=(FieldProblem(pointer=where, code=code, message=message),))
+
+
+def _too_large(limit: int) -> ApiError:
+    return ApiError(413, "too_large", f"The body is larger than {limit} bytes. Send less at once.", headers={"Connection": "close"})

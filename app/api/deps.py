@@ -1,0 +1,39 @@
+"""What routes are handed: settings, sessions, and the parts that live as long as the process."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.db.engine import Database, Session
+from app.settings import Settings
+
+
+def settings(request: Request) -> Settings:
+    """Returns the settings of the process."""
+    found: Settings = request.app.state.settings
+    return found
+
+
+def database(request: Request) -> Database:
+    """Returns the database of the process."""
+    found: Database = request.app.state.database
+    return found
+
+
+async def read_session(request: Request) -> AsyncIterator[Session]:
+    """Yields a session whose changes are thrown away; it ends before the answer leaves."""
+    async with database(request).read() as session:
+        yield session
+
+
+async def write_session(request: Request) -> AsyncIterator[Session]:
+    """Yields a session that commits before the answer leaves, or rolls back when the route raises."""
+    async with database(request).write() as session:
+        yield session
+
+
+SettingsDep = Annotated[Settings, Depends(settings)]
+DatabaseDep = Annotated[Database, Depends(database)]
+ReadSession = Annotated[Session, Depends(read_session, scope="function")]
+WriteSession = Annotated[Session, Depends(write_session, scope="function")]

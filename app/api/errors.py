@@ -1,0 +1,204 @@
+"""Problem details (RFC 9457): every answer that is not a success has this one shape.
+
+Owns the wording and the codes of faults that the HTTP layer itself finds. Must never repeat what was sent.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+
+from app.domain.errors import (
+    ConflictError,
+    DomainError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    TooLargeError,
+    TooManyRequestsError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from palestra.contract.problems import explain, pointer
+from palestra.contract.views import FieldProblem, Problem
+
+_log = structlog.get_logger("palestra.api")
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+_SENTENCES: Final[Mapping[int, tuple[str, str]]] = {
+    400: ("bad_request", "The request could not be read. Check its form."),
+    401: ("unauthenticated", "Log in, or send a token: `Authorization: Bearer plr_...`."),
+    403: ("forbidden", "This login may not do that."),
+    404: ("not_found", "There is no such resource in this project."),
+    405: ("method_not_allowed", "Use one of the methods in the Allow header."),
+    413: ("too_large", "The body is larger than this route takes. Send it in smaller parts."),
+    415: ("unsupported_media_type", "Send the body as `Content-Type: application/json`, not compressed."),
+    421: ("misdirected", "This server does not answer for that host name. Add it to `allowed_hosts`."),
+    500: ("internal_error", "The server failed. Nothing was changed; the server's log has the request_id."),
+    503: ("unavailable", "The server cannot serve this now. Try again in a moment."),
+}
+
+
+class ApiError(Exception):
+    """A fault with the answer it shall have."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[FieldProblem] = (),
+        headers: Mapping[str, str] | None = None,
+        **extra: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+        self.extra = extra
+
+
+def unauthenticated(detail: str = _SENTENCES[401][1]) -> ApiError:
+    """Returns the answer to a request without a good credential."""
+    return ApiError(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="palestra"'})
+
+
+def forbidden(code: str, detail: str) -> ApiError:
+    """Returns the answer to a credential that does not permit the request."""
+    return ApiError(403, code, detail)
+
+
+def not_found(what: str = "resource") -> ApiError:
+    """Returns the one answer for what does not exist and for what belongs to another project."""
+    return ApiError(404, "not_found", f"There is no such {what} in this project.")
+
+
+def invalid(where: str, code: str, message: str, status: int = 422) -> ApiError:
+    """Returns a refusal that points at one member of the body, or at one parameter (`where` without a leading slash)."""
+    problem = FieldProblem(pointer=where, code=code, message=message)
+    return ApiError(status, code, _detail((problem,)), errors=(problem,))
+
+
+def invalid_document(error: ValidationError, model: type[BaseModel]) -> ApiError:
+    """Returns the refusal of a body that is JSON but not a `model`."""
+    problems = explain(error, model)
+    return ApiError(422, "invalid_document", _detail(problems), errors=problems)
+
+
+def from_domain(error: DomainError) -> ApiError:
+    """Returns the answer for a refusal of a service."""
+    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 409)
+    extra = dict(error.extra)
+    headers = {"Retry-After": str(extra.pop("retry_after"))} if "retry_after" in extra else {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="palestra"'
+    problems = () if error.pointer is None else (FieldProblem(pointer=error.pointer, code=error.code, message=error.detail),)
+    return ApiError(status, error.code, error.detail, errors=problems, headers=headers, **extra)
+
+
+def problem_response(request: Request, error: ApiError) -> Response:
+    """Returns the answer for `error`."""
+    body = Problem(
+        type=f"urn:palestra:problem:{error.code}",
+        title=_title(error.status),
+        status=error.status,
+        code=error.code,
+        detail=error.detail,
+        instance=None,
+        request_id=request_id(request),
+        errors=list(error.errors),
+        **error.extra,
+    )
+    content = body.model_dump_json(exclude_none=True)
+    return Response(content, error.status, {**error.headers, "Cache-Control": "no-store"}, MEDIA_TYPE)
+
+
+def request_id(request: Request) -> str:
+    """Returns the id that the outermost middleware gave the request."""
+    return str(request.scope.get("state", {}).get("request_id", ""))
+
+
+def install(app: FastAPI) -> None:
+    """Registers a handler for every way in which a request can fail."""
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+
+
+async def _on_api_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return problem_response(request, error)
+
+
+async def _on_domain_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DomainError)
+    return problem_response(request, from_domain(error))
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code, detail = _SENTENCES.get(error.status_code, ("error", _title(error.status_code) + "."))
+    return problem_response(request, ApiError(error.status_code, code, detail, headers=error.headers))
+
+
+async def _on_parameters(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = tuple(_parameter_problem(details) for details in error.errors())
+    return problem_response(request, ApiError(422, "invalid_parameter", _detail(problems), errors=problems))
+
+
+async def _on_crash(request: Request, error: Exception) -> Response:
+    _log.error("request.crashed", request_id=request_id(request), exc_info=error)
+    code, detail = _SENTENCES[500]
+    return problem_response(request, ApiError(500, code, detail))
+
+
+def _parameter_problem(details: Mapping[str, Any]) -> FieldProblem:
+    where, *path = details["loc"]
+    message = str(details["msg"]).removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be")
+    return FieldProblem(pointer=f"{where}{pointer(path)}", code="invalid_parameter", message=message)
+
+
+def _detail(problems: Sequence[FieldProblem]) -> str:
+    if not problems:
+        return "The request is not valid."
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{first.pointer or 'The body'}: {first.message}{more}."
+
+
+def _title(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"
+
+
+_STATUS: Final[Mapping[type[DomainError], int]] = {
+    NotFoundError: 404,
+    ConflictError: 409,
+    InvalidError: 422,
+    ForbiddenError: 403,
+    UnauthenticatedError: 401,
+    TooLargeError: 413,
+    TooManyRequestsError: 429,
+    UnavailableError: 503,
+}
+
+_Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+_HANDLERS: Final[Mapping[type[Exception], _Handler]] = {
+    ApiError: _on_api_error,
+    DomainError: _on_domain_error,
+    HTTPException: _on_http_exception,
+    RequestValidationError: _on_parameters,
+    Exception: _on_crash,
+}

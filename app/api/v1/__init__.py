@@ -1,0 +1,1 @@
+"""Routes of version 1."""

@@ -1,0 +1,70 @@
+"""Credentials, all kept as hashes, and the answers that repeated requests get again."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, LargeBinary, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.models.base import Base, Created
+
+
+class Token(Base):
+    """An API token: scopes within one project."""
+
+    __tablename__ = "tokens"
+    __table_args__ = (Index(None, "project_id", "created_at", "id"),)
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
+    """Whom its changes are attributed to."""
+    name: Mapped[str] = mapped_column(String(64))
+    secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    scopes: Mapped[list[Any]]
+    created_at: Mapped[Created]
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class LoginSession(Base):
+    """A browser's login."""
+
+    __tablename__ = "login_sessions"
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
+    secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[Created]
+    last_used_at: Mapped[Created]
+    ended_at: Mapped[datetime | None]
+
+
+class LoginLink(Base):
+    """A setup or login link: good once, for a short time."""
+
+    __tablename__ = "login_links"
+
+    code_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
+    user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
+    created_at: Mapped[Created]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+
+
+class IdempotencyKey(Base):
+    """The answer to a request that carried an `Idempotency-Key`, written in the transaction of its change."""
+
+    __tablename__ = "idempotency_keys"
+
+    project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    request_hash: Mapped[str] = mapped_column(String(64))
+    status: Mapped[int]
+    location: Mapped[str | None] = mapped_column(String(512))
+    body: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[Created]

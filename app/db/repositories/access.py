@@ -1,0 +1,184 @@
+"""Rows of people and credentials. Secrets arrive here as hashes only."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.access import IdempotencyKey, LoginLink, LoginSession, Token
+from app.db.models.jobs import Attempt
+from app.db.models.projects import Audit, Membership, Project, User
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A credential's person and project."""
+
+    user: User
+    project: Project
+    role: str
+
+
+async def project_by_name(session: Session, name: str) -> Project | None:
+    """Returns the project of that name."""
+    return await session.scalar(select(Project).where(Project.name == name))
+
+
+async def user_by_name(session: Session, name: str) -> User | None:
+    """Returns the user of that name."""
+    return await session.scalar(select(User).where(User.name == name))
+
+
+async def first_project(session: Session) -> Project | None:
+    """Returns the oldest project."""
+    return await session.scalar(select(Project).order_by(Project.created_at, Project.id).limit(1))
+
+
+async def first_admin(session: Session, project_id: str) -> User | None:
+    """Returns the project's oldest admin."""
+    query = select(User).join(Membership, Membership.user_id == User.id)
+    query = query.where(Membership.project_id == project_id, Membership.role == "admin", User.disabled_at.is_(None))
+    return await session.scalar(query.order_by(User.created_at, User.id).limit(1))
+
+
+async def holder(session: Session, user_id: str, project_id: str) -> Holder | None:
+    """Returns a person as a member of a project; `None` once the login is disabled or the membership has ended."""
+    query = (
+        select(User, Project, Membership.role)
+        .join(Membership, Membership.user_id == User.id)
+        .join(Project, Project.id == Membership.project_id)
+        .where(User.id == user_id, Project.id == project_id, User.disabled_at.is_(None))
+    )
+    row = (await session.execute(query)).one_or_none()
+    return None if row is None else Holder(*row)
+
+
+async def membership_of(session: Session, user_id: str) -> Membership | None:
+    """Returns the user's oldest membership."""
+    return await session.scalar(select(Membership).where(Membership.user_id == user_id).order_by(Membership.created_at).limit(1))
+
+
+async def live_token(session: Session, secret_hash: str) -> Token | None:
+    """Returns a token that is neither revoked nor expired by the database's clock."""
+    fresh = (Token.expires_at.is_(None)) | (Token.expires_at > db_now())
+    return await session.scalar(select(Token).where(Token.secret_hash == secret_hash, Token.revoked_at.is_(None), fresh))
+
+
+async def attempt_by_token(session: Session, secret_hash: str) -> Attempt | None:
+    """Returns the attempt whose token this is, live or not: what an ended attempt may still do is for the services to say."""
+    return await session.scalar(select(Attempt).where(Attempt.token_hash == secret_hash))
+
+
+async def live_login(session: Session, secret_hash: str, idle_seconds: float, max_seconds: float) -> LoginSession | None:
+    """Returns a login that has not ended, was used lately and is not too old."""
+    return await session.scalar(
+        select(LoginSession).where(
+            LoginSession.secret_hash == secret_hash,
+            LoginSession.ended_at.is_(None),
+            LoginSession.last_used_at > db_now(-idle_seconds),
+            LoginSession.created_at > db_now(-max_seconds),
+        )
+    )
+
+
+async def tokens(session: Session, project_id: str, user_id: str | None, after: tuple[datetime, str] | None, limit: int) -> list[Token]:
+    """Returns a project's tokens, newest first, of one user where one is named."""
+    query = select(Token).where(Token.project_id == project_id).order_by(Token.created_at.desc(), Token.id.desc()).limit(limit)
+    if user_id is not None:
+        query = query.where(Token.user_id == user_id)
+    if after is not None:
+        created_at, token_id = after
+        query = query.where((Token.created_at < created_at) | ((Token.created_at == created_at) & (Token.id < token_id)))
+    return list(await session.scalars(query))
+
+
+async def token(session: Session, project_id: str, token_id: str) -> Token | None:
+    """Returns a token of the project."""
+    return await session.scalar(select(Token).where(Token.project_id == project_id, Token.id == token_id))
+
+
+async def set_expiry(session: Session, token_id: str, days: int) -> None:
+    """Lets a token expire after some days of the database's clock."""
+    await session.execute(update(Token).where(Token.id == token_id).values(expires_at=db_now(days * 86_400.0)))
+
+
+async def revoke_token(session: Session, token_id: str) -> None:
+    """Ends a token."""
+    await session.execute(update(Token).where(Token.id == token_id, Token.revoked_at.is_(None)).values(revoked_at=db_now()))
+
+
+async def end_login(session: Session, session_id: str) -> None:
+    """Ends a login."""
+    await session.execute(update(LoginSession).where(LoginSession.id == session_id).values(ended_at=db_now()))
+
+
+async def end_other_logins(session: Session, user_id: str) -> None:
+    """Ends every login of a user, as after a change of password."""
+    await session.execute(
+        update(LoginSession).where(LoginSession.user_id == user_id, LoginSession.ended_at.is_(None)).values(ended_at=db_now())
+    )
+
+
+async def insert_link(session: Session, code_hash: str, who: Membership, seconds: float) -> None:
+    """Adds a link that is good once, for `seconds`."""
+    link = LoginLink(code_hash=code_hash, project_id=who.project_id, user_id=who.user_id, expires_at=db_now(seconds))
+    session.add(link)
+    await session.flush()
+
+
+async def use_link(session: Session, code_hash: str) -> tuple[str, str] | None:
+    """Uses a link up and returns (user, project); `None` if it is unknown, used or expired. Two callers cannot both have it."""
+    good = (LoginLink.code_hash == code_hash, LoginLink.used_at.is_(None), LoginLink.expires_at > db_now())
+    statement = update(LoginLink).where(*good).values(used_at=db_now()).returning(LoginLink.user_id, LoginLink.project_id)
+    row = (await session.execute(statement)).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+async def touch(session: Session, token_ids: Collection[str], session_ids: Collection[str]) -> None:
+    """Notes that credentials were used."""
+    if token_ids:
+        await session.execute(update(Token).where(Token.id.in_(token_ids)).values(last_used_at=db_now()))
+    if session_ids:
+        await session.execute(update(LoginSession).where(LoginSession.id.in_(session_ids)).values(last_used_at=db_now()))
+
+
+async def claim_key(session: Session, row: IdempotencyKey) -> bool:
+    """Inserts an idempotency key; `False` if a committed request has it. Waits for one that is under way."""
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    values = {
+        "project_id": row.project_id,
+        "user_id": row.user_id,
+        "key": row.key,
+        "request_hash": row.request_hash,
+        "status": 0,
+        "body": b"",
+    }
+    statement = dialect.insert(IdempotencyKey).values(**values).on_conflict_do_nothing().returning(IdempotencyKey.key)
+    return (await session.execute(statement)).one_or_none() is not None
+
+
+async def idempotency_key(session: Session, project_id: str, user_id: str, key: str) -> IdempotencyKey | None:
+    """Returns a remembered answer."""
+    return await session.get(IdempotencyKey, (project_id, user_id, key), populate_existing=True)
+
+
+async def fill_key(session: Session, row: IdempotencyKey) -> None:
+    """Writes the answer beside its key."""
+    mine = (IdempotencyKey.project_id == row.project_id, IdempotencyKey.user_id == row.user_id, IdempotencyKey.key == row.key)
+    await session.execute(update(IdempotencyKey).where(*mine).values(status=row.status, location=row.location, body=row.body))
+
+
+async def forget_keys(session: Session, seconds: float) -> None:
+    """Deletes answers older than `seconds`, and links and logins that ended long ago."""
+    await session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < db_now(-seconds)))
+    await session.execute(delete(LoginLink).where(LoginLink.expires_at < db_now(-seconds)))
+
+
+def audit(session: Session, project_id: str, actor: str, action: str, object_id: str) -> None:
+    """Appends to the audit log, in the transaction of the change."""
+    kind = action.partition(".")[0]
+    session.add(Audit(project_id=project_id, actor=actor, action=action, object_type=kind, object_id=object_id, data={}))

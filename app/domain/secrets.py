@@ -1,0 +1,47 @@
+"""Secrets that are handed out once: their form, and the only form in which they are kept. Pure but for the system's randomness."""
+
+import hashlib
+import secrets
+import zlib
+from typing import Final, Literal
+
+_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_LENGTH: Final = 43
+_CHECK: Final = 6
+
+SecretPrefix = Literal["plr", "pla", "pls", "pll"]
+"""`plr` API token, `pla` attempt token, `pls` browser session, `pll` setup or login link."""
+
+
+def new_secret(prefix: SecretPrefix) -> str:
+    """Returns `PREFIX_` and 256 random bits in base 62, followed by a checksum that secret scanners can verify."""
+    body = _base62(int.from_bytes(secrets.token_bytes(32)), _LENGTH)
+    return f"{prefix}_{body}{_checksum(prefix, body)}"
+
+
+def is_well_formed(secret: str) -> bool:
+    """Returns whether prefix, length and checksum fit, so that a mistyped token is told apart without a look into the database."""
+    prefix, _, rest = secret.partition("_")
+    return len(rest) == _LENGTH + _CHECK and rest.isascii() and rest[_LENGTH:] == _checksum(prefix, rest[:_LENGTH])
+
+
+def hash_secret(secret: str) -> str:
+    """Returns the SHA-256 by which a secret is stored and found. 256 random bits need no salt and no slow hash."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def csrf_token(session_secret: str) -> str:
+    """Returns the token that pages of this session send with every change; it does not reveal the session."""
+    return hashlib.sha256(b"palestra csrf " + session_secret.encode()).hexdigest()
+
+
+def _checksum(prefix: str, body: str) -> str:
+    return _base62(zlib.crc32(f"{prefix}_{body}".encode()), _CHECK)
+
+
+def _base62(number: int, length: int) -> str:
+    digits = ""
+    for _ in range(length):
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits

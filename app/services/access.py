@@ -1,0 +1,264 @@
+"""Who may come in: tokens, browser logins, setup and login links. Commits nothing; knows no HTTP.
+
+Owns the check of every credential. Passwords are kept as argon2id, all other secrets as SHA-256.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from app.db.engine import Session
+from app.db.models.access import LoginSession, Token
+from app.db.models.projects import Membership, Project, User
+from app.db.repositories import access as rows
+from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnauthenticatedError
+from app.domain.principal import Principal, Via
+from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
+from app.settings import Settings
+from palestra.contract.access import LoginRequest, SetupRequest, TokenRequest, TokenView
+from palestra.contract.names import Scope, new_id
+
+_PASSWORDS: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+_NOBODY: Final = _PASSWORDS.hash("a password that nobody has")
+"""Verified for unknown users, so that the time tells nothing."""
+
+_ROLES: Final = {
+    "viewer": frozenset({Scope.READ}),
+    "member": frozenset({Scope.READ, Scope.SUBMIT}),
+    "admin": frozenset({Scope.READ, Scope.SUBMIT, Scope.ADMIN}),
+}
+_COMMON: Final = frozenset(
+    {"password1234", "password12345", "password123456", "123456789012", "qwertyuiop12", "letmeinletmein", "adminadminadmin"}
+)
+
+DEFAULT_PROJECT: Final = "default"
+DEFAULT_ADMIN: Final = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A fresh browser login; the secret goes into its cookie and nowhere else."""
+
+    principal: Principal
+    secret: str
+
+    @property
+    def csrf(self) -> str:
+        """The token that the dashboard sends with every change."""
+        return csrf_token(self.secret)
+
+
+async def bootstrap(session: Session, project: str = DEFAULT_PROJECT, admin: str = DEFAULT_ADMIN) -> Membership:
+    """Returns the membership of the first admin in the first project, making both where they are missing. The admin has no password."""
+    found = await rows.first_project(session)
+    if found is None:
+        found = Project(id=new_id("prj"), name=project)
+        session.add(found)
+        await session.flush()
+    user = await rows.first_admin(session, found.id)
+    if user is None:
+        user = User(id=new_id("usr"), name=admin)
+        session.add(user)
+        await session.flush()
+        session.add(Membership(project_id=found.id, user_id=user.id, role="admin"))
+        await session.flush()
+        rows.audit(session, found.id, "daemon:bootstrap", "user.create", user.id)
+    return Membership(project_id=found.id, user_id=user.id, role="admin")
+
+
+async def principal_of_token(session: Session, secret: str) -> Principal | None:
+    """Returns whose bearer token this is: a person's, a worker's or an attempt's; `None` for none that is good."""
+    if not is_well_formed(secret):
+        return None
+    digest = hash_secret(secret)
+    if secret.startswith("pla_"):
+        return await _principal_of_attempt(session, digest)
+    token = await rows.live_token(session, digest)
+    found = None if token is None else await rows.holder(session, token.user_id, token.project_id)
+    if token is None or found is None:
+        return None
+    scopes = frozenset(Scope(scope) for scope in token.scopes)
+    return _principal(found, "token", scopes, token_id=token.id)
+
+
+async def _principal_of_attempt(session: Session, digest: str) -> Principal | None:
+    attempt = await rows.attempt_by_token(session, digest)
+    if attempt is None:
+        return None
+    return Principal(
+        project_id=attempt.project_id, project="", user_id="", user=f"attempt {attempt.id}", via="attempt", attempt_id=attempt.id
+    )
+
+
+async def principal_of_session(session: Session, secret: str, settings: Settings) -> tuple[Principal, str] | None:
+    """Returns whose browser login this is, and the token that its pages must send; `None` for none that is good."""
+    if not is_well_formed(secret):
+        return None
+    login = await rows.live_login(session, hash_secret(secret), settings.session_idle_seconds, settings.session_max_seconds)
+    found = None if login is None else await rows.holder(session, login.user_id, login.project_id)
+    if login is None or found is None:
+        return None
+    return _principal(found, "cookie", _ROLES[found.role], session_id=login.id), csrf_token(secret)
+
+
+async def login(session: Session, request: LoginRequest) -> Login:
+    """Returns a new browser login for a user name and a password.
+
+    Raises:
+        UnauthenticatedError: In the same words and time for an unknown user and for a wrong password.
+    """
+    user = await rows.user_by_name(session, request.user)
+    stored = user.password_hash if user is not None and user.password_hash else _NOBODY
+    good = await asyncio.to_thread(_verify, stored, request.password)
+    if user is None or not good or stored is _NOBODY or user.disabled_at is not None:
+        raise UnauthenticatedError("wrong_login", "User name or password is wrong. `palestra login-link` makes a new link.")
+    membership = await rows.membership_of(session, user.id)
+    if membership is None:
+        raise ForbiddenError("no_project", "This user belongs to no project. Ask an admin.")
+    return await _open_login(session, user.id, membership.project_id)
+
+
+async def make_link(session: Session, membership: Membership, seconds: float) -> str:
+    """Returns the code of a new one-time setup or login link."""
+    code = new_secret("pll")
+    await rows.insert_link(session, hash_secret(code), membership, seconds)
+    rows.audit(session, membership.project_id, f"user:{membership.user_id}", "link.create", membership.user_id)
+    return code
+
+
+async def redeem(session: Session, request: SetupRequest) -> Login:
+    """Returns a new browser login for a one-time code, which is then used up; sets name and password where they are given.
+
+    Raises:
+        UnauthenticatedError: If the code is unknown, used or expired.
+        InvalidError: If the password is too easy to guess.
+        ConflictError: If another user has the name.
+    """
+    used = await rows.use_link(session, hash_secret(request.code)) if is_well_formed(request.code) else None
+    found = None if used is None else await rows.holder(session, *used)
+    if found is None:
+        raise UnauthenticatedError("link_used", "This link was used or has expired. `palestra login-link` makes a new one.")
+    if request.user is not None and request.user != found.user.name:
+        await _rename(session, found.user, request.user)
+    if request.password is not None:
+        await _set_password(session, found.user, request.password)
+    return await _open_login(session, found.user.id, found.project.id)
+
+
+async def logout(session: Session, principal: Principal) -> None:
+    """Ends the caller's browser login."""
+    if principal.session_id is not None:
+        await rows.end_login(session, principal.session_id)
+
+
+async def create_token(session: Session, principal: Principal, request: TokenRequest) -> TokenView:
+    """Returns a new token with its secret, which is shown this once.
+
+    Raises:
+        ForbiddenError: If the caller would hand out more than they have; `worker` takes an admin.
+    """
+    allowed = principal.scopes | ({Scope.READ, Scope.SUBMIT, Scope.WORKER} if Scope.ADMIN in principal.scopes else set())
+    if missing := set(request.scopes) - allowed:
+        raise ForbiddenError("missing_scope", f"You cannot give the scope {min(missing)}: you do not have it.")
+    return await issue_token(session, principal.project_id, principal.user_id, request)
+
+
+async def issue_token(session: Session, project_id: str, user_id: str, request: TokenRequest) -> TokenView:
+    """Returns a new token of a user, with its secret. The caller has checked that this may be."""
+    secret = new_secret("plr")
+    scopes = sorted({scope.value for scope in request.scopes})
+    token = Token(
+        id=new_id("tok"), project_id=project_id, user_id=user_id, name=request.name, secret_hash=hash_secret(secret), scopes=scopes
+    )
+    session.add(token)
+    await session.flush()
+    if request.expires_in_days is not None:
+        await rows.set_expiry(session, token.id, request.expires_in_days)
+        await session.refresh(token)
+    rows.audit(session, project_id, f"user:{user_id}", "token.create", token.id)
+    return _view(token, secret)
+
+
+async def list_tokens(session: Session, principal: Principal, after: tuple[datetime, str] | None, limit: int) -> list[TokenView]:
+    """Returns tokens, newest first: all of the project for an admin, else the caller's own."""
+    owner = None if principal.permits(Scope.ADMIN) else principal.user_id
+    return [_view(token) for token in await rows.tokens(session, principal.project_id, owner, after, limit)]
+
+
+async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:
+    """Ends a token at once.
+
+    Raises:
+        NotFoundError: If the caller sees no such token.
+    """
+    token = await rows.token(session, principal.project_id, token_id)
+    if token is None or (token.user_id != principal.user_id and not principal.permits(Scope.ADMIN)):
+        raise NotFoundError("token")
+    await rows.revoke_token(session, token.id)
+    rows.audit(session, principal.project_id, f"user:{principal.user_id}", "token.revoke", token.id)
+
+
+async def _open_login(session: Session, user_id: str, project_id: str) -> Login:
+    found = await rows.holder(session, user_id, project_id)
+    if found is None:
+        raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an admin.")
+    secret = new_secret("pls")
+    opened = LoginSession(id=new_id("ses"), project_id=project_id, user_id=user_id, secret_hash=hash_secret(secret))
+    session.add(opened)
+    await session.flush()
+    rows.audit(session, project_id, f"user:{user_id}", "login.open", opened.id)
+    return Login(_principal(found, "cookie", _ROLES[found.role], session_id=opened.id), secret)
+
+
+async def _rename(session: Session, user: User, name: str) -> None:
+    if await rows.user_by_name(session, name) is not None:
+        raise ConflictError("name_taken", "Another user has this name. Choose another.", pointer="/user")
+    user.name = name
+    await session.flush()
+
+
+async def _set_password(session: Session, user: User, password: str) -> None:
+    if password.lower() in _COMMON or password.lower() == user.name.lower():
+        raise InvalidError("weak_password", "This password is too easy to guess. Choose another.", pointer="/password")
+    user.password_hash = await asyncio.to_thread(_PASSWORDS.hash, password)
+    await session.flush()
+    await rows.end_other_logins(session, user.id)
+
+
+def _verify(stored: str, password: str) -> bool:
+    try:
+        return _PASSWORDS.verify(stored, password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def _principal(
+    found: rows.Holder, via: Via, scopes: frozenset[Scope], *, token_id: str | None = None, session_id: str | None = None
+) -> Principal:
+    return Principal(
+        project_id=found.project.id,
+        project=found.project.name,
+        user_id=found.user.id,
+        user=found.user.name,
+        via=via,
+        scopes=scopes,
+        token_id=token_id,
+        session_id=session_id,
+    )
+
+
+def _view(token: Token, secret: str | None = None) -> TokenView:
+    return TokenView(
+        id=token.id,
+        name=token.name,
+        scopes=[Scope(scope) for scope in token.scopes],
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        last_used_at=token.last_used_at,
+        revoked_at=token.revoked_at,
+        secret=secret,
+    )

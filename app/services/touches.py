@@ -1,0 +1,42 @@
+"""Notes which credentials were used, and writes it down every few seconds instead of at every request."""
+
+import asyncio
+import contextlib
+from typing import Final
+
+from app.db.engine import Database
+from app.db.repositories import access as rows
+
+PERIOD_SECONDS: Final = 20.0
+
+
+class Touches:
+    """Credentials used since the last flush."""
+
+    def __init__(self) -> None:
+        self._tokens: set[str] = set()
+        self._sessions: set[str] = set()
+
+    def note(self, token_id: str | None, session_id: str | None) -> None:
+        """Remembers that a token or a login was used."""
+        if token_id is not None:
+            self._tokens.add(token_id)
+        if session_id is not None:
+            self._sessions.add(session_id)
+
+    async def flush(self, database: Database) -> None:
+        """Writes down what was noted."""
+        tokens, self._tokens = self._tokens, set()
+        sessions, self._sessions = self._sessions, set()
+        if tokens or sessions:
+            async with database.write() as session:
+                await rows.touch(session, tokens, sessions)
+
+    async def run(self, database: Database, idempotency_seconds: float) -> None:
+        """Flushes for ever, and forgets old answers now and then."""
+        while True:
+            await asyncio.sleep(PERIOD_SECONDS)
+            with contextlib.suppress(OSError):
+                await self.flush(database)
+                async with database.write() as session:
+                    await rows.forget_keys(session, idempotency_seconds)

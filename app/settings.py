@@ -1,0 +1,235 @@
+"""Settings of the server: one flat model, read from arguments, `PALESTRA_*` variables and an optional TOML file.
+
+Owns names, defaults and bounds of every setting of the server process. Must not know what uses them.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+
+ENV_PREFIX: Final = "PALESTRA_"
+OTHER_VARIABLES: Final = frozenset({"CONFIG", "SERVER", "TOKEN", "TOKEN_FILE", "PROJECT", "JSON"})
+"""Variables with the prefix that other parts of Palestra read; `WORKER_*` and `TEST_*` are left alone as well."""
+OTHER_PREFIXES: Final = ("WORKER_", "TEST_", "BENCH_", "SETUP_")
+
+
+class SettingsError(ValueError):
+    """The settings cannot be used; the message is one line that a user can act on."""
+
+
+class Settings(BaseModel):
+    """All settings of a server process."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    data_dir: Path = Path(".palestra")
+    """Directory of the database file, the stored blobs and the pid files."""
+
+    database_url: SecretStr = SecretStr("")
+    """`sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`; empty means a SQLite file in `data_dir`."""
+
+    broker_url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
+    """Redis or Valkey that carries the Celery queue. `valkey://` is understood."""
+
+    worker_broker_url: SecretStr | None = None
+    """Broker address handed to workers at registration, where it differs from the server's own."""
+
+    bus_url: SecretStr | None = None
+    """Redis or Valkey for the live fan-out between server processes; `null` keeps it inside this process."""
+
+    artifacts_url: str = ""
+    """Where blobs are stored: a directory; empty means `blobs` in `data_dir`."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8080
+    """Port to listen on; 0 takes a free one."""
+
+    allow_remote: bool = False
+    """Permits to listen on an address that other machines reach. Set it behind a TLS proxy, or on a network that you trust."""
+
+    public_url: str = ""
+    """Address under which browsers and workers reach the server, for example `https://palestra.example.org`."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    """Further host names that requests may carry, beside loopback, `host` and the one of `public_url`."""
+
+    dashboard_dir: Path = Path(__file__).resolve().parent.parent / "frontend" / "dist"
+    """Directory of the built dashboard."""
+
+    daemons: bool = True
+    """Whether this process runs the dispatcher, the reaper and the compactor."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "console"] = "json"
+
+    max_body_bytes: Annotated[int, Field(ge=1_024, le=2**30)] = 10 * 2**20
+    """Largest JSON body."""
+
+    session_idle_seconds: Annotated[int, Field(ge=60)] = 12 * 3_600
+    session_max_seconds: Annotated[int, Field(ge=60)] = 14 * 86_400
+    link_seconds: Annotated[int, Field(ge=60, le=86_400)] = 3_600
+    """Life of a setup or login link."""
+
+    idempotency_seconds: Annotated[int, Field(ge=60)] = 86_400
+    """How long an `Idempotency-Key` is remembered."""
+
+    lease_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """Life of a lease after each renewal."""
+
+    renew_seconds: Annotated[float, Field(gt=0)] = 10.0
+    """Period of renewals; at most a sixth of the lease."""
+
+    reclaim_seconds: Annotated[float, Field(gt=0)] = 900.0
+    """Silence after which an attempt counts as lost, counted only while the server is up."""
+
+    heartbeat_seconds: Annotated[float, Field(gt=0)] = 5.0
+    """Period of workers' signs of life."""
+
+    worker_offline_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """Silence after which a worker is shown as unreachable."""
+
+    ring_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """A doorbell that nobody answered is rung again after this."""
+
+    group_commit_ms: Annotated[float, Field(ge=0, le=1_000)] = 20.0
+    """Longest time that the ingest waits for further batches before it commits."""
+
+    sse_streams_per_user: Annotated[int, Field(ge=1)] = 16
+    sse_streams: Annotated[int, Field(ge=1)] = 2_000
+    """Live streams of the whole process."""
+
+    @field_validator("broker_url", "worker_broker_url", "bus_url", mode="after")
+    @classmethod
+    def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None:
+            return None
+        url = value.get_secret_value()
+        for alias, real in (("valkey://", "redis://"), ("valkeys://", "rediss://")):
+            url = real + url.removeprefix(alias) if url.startswith(alias) else url
+        return SecretStr(url)
+
+    @model_validator(mode="after")
+    def _lease_outlives_renewals(self) -> Self:
+        if self.lease_seconds < 6 * self.renew_seconds:
+            raise ValueError(f"lease_seconds {self.lease_seconds:g} must be at least six times renew_seconds {self.renew_seconds:g}")
+        return self
+
+    @property
+    def database(self) -> str:
+        """The database URL, with its default filled in."""
+        return self.database_url.get_secret_value() or f"sqlite:///{(self.data_dir / 'palestra.db').resolve()}"
+
+    @property
+    def artifact_dir(self) -> Path:
+        """The directory of stored blobs."""
+        return Path(self.artifacts_url.removeprefix("file://")) if self.artifacts_url else self.data_dir / "blobs"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return is_loopback(self.host)
+
+    @property
+    def secure_cookies(self) -> bool:
+        """Whether browsers reach the server over TLS, so that cookies carry `Secure` and the `__Host-` prefix."""
+        return self.public_url.startswith("https://")
+
+    @property
+    def base_url(self) -> str:
+        """The address to print for people."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
+
+    @property
+    def host_names(self) -> frozenset[str]:
+        """Host names that a request may carry."""
+        own = {"localhost", "127.0.0.1", "[::1]", *self.allowed_hosts, urlsplit(self.public_url).hostname or ""}
+        return frozenset(name.lower() for name in own | ({self.host} - {"0.0.0.0", "::"}) if name)  # noqa: S104 - compared, not bound
+
+
+def is_loopback(host: str) -> bool:
+    """Returns whether `host` is an address or name of this machine only."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def mask(url: str) -> str:
+    """Returns `url` with its password replaced by three stars."""
+    try:
+        parts = urlsplit(url)
+        if parts.password is None:
+            return url
+    except ValueError:
+        return "***"
+    user, _, location = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.split(':', 1)[0]}:***@{location}"))
+
+
+def load_settings(
+    overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, config: Path | None = None
+) -> Settings:
+    """Returns the settings: `overrides` before variables before the file before defaults.
+
+    Args:
+        overrides: Values from the command line; `None` values are ignored.
+        environ: Variables; `os.environ` by default.
+        config: TOML file with the names of `Settings` as top-level keys; `PALESTRA_CONFIG` by default.
+
+    Raises:
+        SettingsError: With one line that names the setting, never its value.
+    """
+    variables = os.environ if environ is None else environ
+    path = config or (Path(variables[f"{ENV_PREFIX}CONFIG"]) if variables.get(f"{ENV_PREFIX}CONFIG") else None)
+    values = {**(_from_file(path) if path else {}), **_from_environment(variables)}
+    values.update({key: value for key, value in (overrides or {}).items() if value is not None})
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(_sentence(error)) from None
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"cannot read the configuration {path}: {error}") from None
+    for key in values:
+        if key not in Settings.model_fields:
+            raise SettingsError(f"{path}: unknown setting {key!r}{_did_you_mean(key, '')}")
+    return values
+
+
+def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for variable, text in variables.items():
+        name = variable.removeprefix(ENV_PREFIX)
+        if name == variable or name in OTHER_VARIABLES or name.startswith(OTHER_PREFIXES):
+            continue
+        key = name.lower()
+        if key not in Settings.model_fields or name != name.upper():
+            raise SettingsError(f"unknown variable {variable}{_did_you_mean(key, ENV_PREFIX)}")
+        values[key] = tuple(text.split(",")) if key == "allowed_hosts" else text
+    return values
+
+
+def _did_you_mean(key: str, prefix: str) -> str:
+    nearest = difflib.get_close_matches(key, Settings.model_fields, n=1, cutoff=0.5)
+    return f"; did you mean {prefix}{nearest[0].upper() if prefix else nearest[0]}?" if nearest else ""
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    name = f"{where} (--{where.replace('_', '-')} or {ENV_PREFIX}{where.upper()}): " if where else ""
+    return name + first["msg"].removeprefix("Value error, ")

@@ -1,0 +1,196 @@
+"""Turns validation errors into field problems: a JSON pointer, a stable code and a sentence, never the input.
+
+Owns the wording for both the server and the command line. Must not know HTTP.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from palestra.contract.views import FieldProblem
+
+MAX_PROBLEMS: Final = 50
+"""Faults told at once."""
+
+_MAX_KEY: Final = 64
+
+_TYPES: Final[Mapping[str, str]] = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number, not a fraction",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number of at most 15 digits",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be a string",
+    "string_unicode": "must be valid Unicode text",
+    "string_sub_type": "must be a string",
+    "list_type": "must be an array",
+    "tuple_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+    "none_required": "must be null",
+    "missing": "is required",
+    "finite_number": "must be finite",
+    "path_type": "must be a path",
+}
+
+_SCALARS: Final = frozenset({"str", "int", "float", "bool"})
+"""Labels of the members of a union of scalars, which pydantic appends to the location."""
+
+_CODES: Final[Mapping[str, str]] = {
+    "missing": "required",
+    "extra_forbidden": "unknown_field",
+    "finite_number": "not_finite",
+    "int_parsing_size": "out_of_range",
+    "greater_than": "out_of_range",
+    "greater_than_equal": "out_of_range",
+    "less_than": "out_of_range",
+    "less_than_equal": "out_of_range",
+    "string_too_short": "length",
+    "string_too_long": "length",
+    "too_short": "length",
+    "too_long": "length",
+    "string_pattern_mismatch": "pattern",
+    "string_unicode": "not_unicode",
+    "literal_error": "not_a_choice",
+    "enum": "not_a_choice",
+    "union_tag_invalid": "not_a_choice",
+    "union_tag_not_found": "required",
+    "value_error": "invalid_value",
+}
+
+
+_WITH_CONTEXT: Final[Mapping[str, str]] = {
+    "union_tag_invalid": "must be one of {expected_tags}",
+    "union_tag_not_found": "needs {discriminator} to say which kind it is",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "string_pattern_mismatch": "must match {pattern}",
+    "value_error": "{error}",
+}
+
+
+def explain(error: ValidationError, model: type[BaseModel] | TypeAdapter[Any] | None = None) -> tuple[FieldProblem, ...]:
+    """Returns every fault of a document, in its order, without repeating what was sent.
+
+    Args:
+        error: What pydantic raised.
+        model: The model that was validated; gives the nearest name for unknown keys and takes union tags out of the pointers.
+    """
+    found: dict[tuple[str, str], FieldProblem] = {}
+    for details in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]:
+        problem = _problem(details, model)
+        found.setdefault((problem.pointer, problem.code), problem)
+    return tuple(problem for problem in found.values() if not _is_consequence(problem, found.values()))
+
+
+def _is_consequence(problem: FieldProblem, others: Iterable[FieldProblem]) -> bool:
+    """Pydantic calls an array with a faulty item too short as well."""
+    return problem.code == "length" and any(other.pointer.startswith(problem.pointer + "/") for other in others)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Returns `; did you mean NAME?` for the known name closest to `name`, else an empty string."""
+    choices = list(known)
+    folded = {choice.lower(): choice for choice in choices}
+    matches = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.55)
+    parts = [choice for choice in choices if len(choice) > 1 and choice.lower() in name.lower().split("_")]
+    initials = [choice for choice in choices if "".join(word[0] for word in choice.split("_") if word) == name.lower()]
+    best = [folded[match] for match in matches] or initials or parts
+    return f"; did you mean {best[0]}?" if best else ""
+
+
+def pointer(path: Iterable[str | int]) -> str:
+    """Returns the JSON pointer (RFC 6901) of a path; the empty string is the whole document."""
+    return "".join("/" + _escape(str(part)) for part in path)
+
+
+def _escape(part: str) -> str:
+    clean = part.encode("utf-8", "replace").decode()
+    clean = "".join(character if character.isprintable() else "\ufffd" for character in clean)
+    shown = clean if len(clean) <= _MAX_KEY else clean[:_MAX_KEY] + "\u2026"
+    return shown.replace("~", "~0").replace("/", "~1")
+
+
+def _problem(details: ErrorDetails, model: type[BaseModel] | TypeAdapter[Any] | None) -> FieldProblem:
+    location, kind = details["loc"], details["type"]
+    if len(location) > 1 and location[-1] in _SCALARS and _code(kind) == "wrong_type":
+        path, _ = _walk(location[:-1], model)
+        return FieldProblem(pointer=pointer(path), code="wrong_type", message="must be a string, a number, true, false or null")
+    path, parent = _walk(location, model)
+    return FieldProblem(pointer=pointer(path), code=_code(kind), message=_message(details, parent))
+
+
+def _code(kind: str) -> str:
+    return _CODES.get(kind, "wrong_type" if kind in _TYPES or kind.endswith(("_type", "_parsing")) else "invalid_value")
+
+
+def _message(details: ErrorDetails, parent: type[BaseModel] | None) -> str:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "extra_forbidden":
+        name = str(details["loc"][-1])
+        return "unknown field" + (nearest(name[:_MAX_KEY], parent.model_fields) if parent else "")
+    if kind in _WITH_CONTEXT:
+        return _WITH_CONTEXT[kind].format(**context)
+    return _TYPES.get(kind) or _softened(details["msg"])
+
+
+def _softened(message: str) -> str:
+    return message.removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be").replace("should have", "must have")
+
+
+def _walk(
+    location: tuple[int | str, ...], model: type[BaseModel] | TypeAdapter[Any] | None
+) -> tuple[list[str | int], type[BaseModel] | None]:
+    """Follows an error's location through the model: drops union tags and validator names, and finds the model that owns its end."""
+    current: list[Any] = [model._type if isinstance(model, TypeAdapter) else model]  # noqa: SLF001 - pydantic has no public name for it
+    path: list[str | int] = []
+    parent: type[BaseModel] | None = None
+    for part in location:
+        models = [kind for kind in _unfold(current) if _is_model(kind)]
+        field = next((kind.model_fields[part] for kind in models if part in kind.model_fields), None) if isinstance(part, str) else None
+        tagged = [kind for kind in models if isinstance(part, str) and part in _tags(kind)]
+        if field is None and len(models) > 1 and tagged:
+            current = list(tagged)
+            continue
+        if isinstance(part, str) and part.startswith(("function-", "constrained-", "json-or-python[", "lax-or-strict[")):
+            continue
+        parent = models[0] if len(models) == 1 else None
+        path.append(part)
+        current = [field.annotation] if field is not None else _members(current)
+    return path, parent
+
+
+def _tags(kind: type[BaseModel]) -> set[str]:
+    literals = (field.annotation for field in kind.model_fields.values())
+    return {kind.__name__} | {str(value) for annotation in literals for value in _literal_values(annotation)}
+
+
+def _literal_values(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if str(get_origin(annotation)) == "typing.Literal" else ()
+
+
+def _members(kinds: list[Any]) -> list[Any]:
+    return [argument for kind in _unfold(kinds) for argument in get_args(kind) if argument is not Ellipsis]
+
+
+def _unfold(kinds: list[Any]) -> Iterator[Any]:
+    for kind in kinds:
+        origin = get_origin(kind)
+        if origin is Annotated:
+            yield from _unfold([get_args(kind)[0]])
+        elif origin in {Union, UnionType}:
+            yield from _unfold(list(get_args(kind)))
+        else:
+            yield kind
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
