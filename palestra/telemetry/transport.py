@@ -1,0 +1,145 @@
+"""How one batch reaches the server: an HTTP POST, and what its answer means for the sender.
+
+Owns the meaning of status and problem codes. Must not know the spool or any schedule.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, Protocol
+
+import httpx
+
+from palestra.contract.telemetry import TelemetryAck
+
+
+class Verdict(Enum):
+    """What an answer to a batch means."""
+
+    ACKNOWLEDGED = auto()
+    REWIND = auto()
+    """The server waits for another record: go on from `seq`."""
+    STALE = auto()
+    """The attempt may not write any more."""
+    TOO_LARGE = auto()
+    """Send less at once."""
+    REFUSED = auto()
+    """A record of the batch can never be accepted."""
+    CONFLICT = auto()
+    """A record of the batch is stored already, with another content."""
+    LATER = auto()
+    """Try the same again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a batch."""
+
+    verdict: Verdict
+    seq: int = 0
+    """With `ACKNOWLEDGED` the last committed record, with `REWIND` the expected one."""
+    wait: float = 0.0
+    """With `LATER`: seconds that the server asked for."""
+    reason: str = ""
+
+
+class Transport(Protocol):
+    """Sends one encoded batch."""
+
+    def __call__(self, batch: bytes) -> Reply:
+        """Sends a `TelemetryBatch` as JSON. Does not raise for anything that the network or the server does."""
+        ...
+
+
+_STALE_STATUSES: Final = frozenset({401, 403, 404, 410})
+_REFUSED_STATUSES: Final = frozenset({400, 415, 422})
+_TOO_LARGE: Final = 413
+_CONFLICT: Final = 409
+_OK: Final = 200
+_MAX_WAIT: Final = 60.0
+
+
+def open_client(server: str, token: str, *, timeout: float = 20.0) -> httpx.Client:
+    """Returns a client for a Palestra server; proxies of the environment are used, but never to reach this machine.
+
+    Args:
+        server: Base URL, for example `https://palestra.example.org`.
+        token: Sent as bearer token.
+        timeout: Seconds for each of connecting, sending and receiving.
+    """
+    local = httpx.URL(server).host in {"localhost", "127.0.0.1", "::1"}
+    headers = {"Authorization": f"Bearer {token}", "User-Agent": "palestra"}
+    return httpx.Client(base_url=server.rstrip("/"), headers=headers, timeout=timeout, trust_env=not local)
+
+
+class HttpTransport:
+    """Posts batches to `/api/v1/attempts/{attempt_id}/telemetry` with the attempt's token.
+
+    Args:
+        client: Carries base URL, token and timeouts; not closed here.
+        attempt_id: The attempt that the records belong to.
+    """
+
+    def __init__(self, client: httpx.Client, attempt_id: str) -> None:
+        self._client = client
+        self._path = f"/api/v1/attempts/{attempt_id}/telemetry"
+
+    def __call__(self, batch: bytes) -> Reply:
+        """Sends one batch; see `Transport`."""
+        try:
+            answer = self._client.post(self._path, content=batch, headers={"Content-Type": "application/json"})
+        except httpx.HTTPError as error:
+            return Reply(Verdict.LATER, reason=f"{type(error).__name__}: {error}")
+        return interpret(answer)
+
+
+def interpret(answer: httpx.Response) -> Reply:
+    """Returns what an answer to a batch means. Only problem details of our server end an attempt, never a proxy's page."""
+    problem = read_problem(answer)
+    code, reason = str(problem.get("code", "")), f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}"
+    if answer.status_code == _OK:
+        return _acknowledged(answer)
+    if answer.status_code == _TOO_LARGE:
+        return Reply(Verdict.TOO_LARGE, reason=reason)
+    if code and answer.status_code in _STALE_STATUSES:
+        return Reply(Verdict.STALE, reason=reason)
+    if code and answer.status_code in _REFUSED_STATUSES:
+        return Reply(Verdict.REFUSED, reason=reason)
+    if code and answer.status_code == _CONFLICT:
+        return _conflict(code, problem, reason)
+    return Reply(Verdict.LATER, wait=retry_after(answer), reason=reason)
+
+
+def read_problem(answer: httpx.Response) -> dict[str, Any]:
+    """Returns the problem details of an answer; an empty object where it holds none."""
+    if "json" not in answer.headers.get("content-type", ""):
+        return {}
+    try:
+        document = json.loads(answer.content)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def retry_after(answer: httpx.Response) -> float:
+    """Returns the seconds of a `Retry-After` header, at most a minute; 0 without one."""
+    try:
+        return min(max(float(answer.headers.get("retry-after", "0")), 0.0), _MAX_WAIT)
+    except ValueError:
+        return 0.0
+
+
+def _acknowledged(answer: httpx.Response) -> Reply:
+    try:
+        return Reply(Verdict.ACKNOWLEDGED, seq=TelemetryAck.model_validate_json(answer.content).acked_seq)
+    except ValueError:
+        return Reply(Verdict.LATER, reason="the answer is no acknowledgement: is there a proxy between?")
+
+
+def _conflict(code: str, problem: dict[str, Any], reason: str) -> Reply:
+    expected = problem.get("expected_seq")
+    if code == "seq_gap" and isinstance(expected, int) and expected >= 1:
+        return Reply(Verdict.REWIND, seq=expected, reason=reason)
+    if code == "seq_conflict":
+        return Reply(Verdict.CONFLICT, reason=reason)
+    return Reply(Verdict.STALE, reason=reason)

@@ -1,0 +1,327 @@
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palestra.contract.telemetry import MAX_BATCH_BYTES, TelemetryBatch
+from palestra.telemetry import shipper as shipper_module
+from palestra.telemetry.shipper import Shipper, StaleAttemptError
+from palestra.telemetry.spool import SpoolReader, SpoolWriter
+from palestra.telemetry.transport import HttpTransport, Reply, Verdict, interpret
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+class Server:
+    """The server's side of the contract, kept in memory; `faults` are answered first."""
+
+    def __init__(self) -> None:
+        self.stored: list[dict] = []
+        self.faults: list[Handler] = []
+        self.batches: list[dict] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        batch = json.loads(request.content)
+        self.batches.append(batch)
+        if self.faults:
+            return self.faults.pop(0)(request)
+        return self.take(batch)
+
+    def take(self, batch: dict) -> httpx.Response:
+        first, expected = batch["first_seq"], len(self.stored) + 1
+        if first > expected:
+            return problem(409, "seq_gap", expected_seq=expected)
+        for index, record in enumerate(batch["records"]):
+            seq = first + index
+            if seq <= len(self.stored):
+                assert self.stored[seq - 1] == record, "the same number always carries the same record"
+            else:
+                self.stored.append(record)
+        return httpx.Response(200, json={"acked_seq": len(self.stored)})
+
+
+def problem(status: int, code: str, **extra) -> httpx.Response:
+    body = {
+        "type": "about:blank",
+        "title": code,
+        "status": status,
+        "code": code,
+        "detail": f"because of {code}",
+        "request_id": "r",
+        **extra,
+    }
+    return httpx.Response(status, json=body, headers={"content-type": "application/problem+json", **extra.pop("headers", {})})
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def make_shipper(server: Server, spool_directory: Path):
+    def make(after_seq: int = 0, **options) -> Shipper:
+        client = httpx.Client(base_url="http://palestra.test", transport=httpx.MockTransport(server))
+        return Shipper(SpoolReader(spool_directory, after_seq), HttpTransport(client, "att_x"), **options)
+
+    return make
+
+
+@pytest.fixture
+def fill(spool_directory: Path, point):
+    def append(first: int, last: int) -> int:
+        with SpoolWriter(spool_directory) as writer:
+            return writer.append([point(step) for step in range(first, last + 1)])
+
+    return append
+
+
+def steps(server: Server) -> list[int]:
+    return [record["env_step"][0] for record in server.stored]
+
+
+def settle(shipper: Shipper) -> None:
+    for _ in range(200):
+        if not shipper.ship_once() and not shipper.pause:
+            return
+    raise AssertionError("never settles")
+
+
+def test_batches_are_documents_of_the_contract(server, make_shipper, fill):
+    fill(1, 12)
+    shipper = make_shipper()
+    settle(shipper)
+    (batch,) = server.batches
+    assert len(TelemetryBatch.model_validate_json(json.dumps(batch)).records) == 12
+    assert steps(server) == list(range(1, 13))
+    assert shipper.acked_seq == 12
+
+
+def test_it_sends_nothing_when_there_is_nothing(server, make_shipper):
+    assert make_shipper().ship_once() is False
+    assert server.batches == []
+
+
+def test_a_batch_keeps_the_servers_bounds(server, make_shipper, fill, spool_directory, monkeypatch):
+    sizes: list[int] = []
+
+    def measure(request: httpx.Request) -> httpx.Response:
+        sizes.append(len(request.content))
+        return server.take(json.loads(request.content))
+
+    server.faults = [measure] * 100
+    fill(1, 12_000)
+    settle(make_shipper())
+    assert steps(server) == list(range(1, 12_001))
+    assert max(sizes) <= MAX_BATCH_BYTES
+    assert len(server.batches[0]["records"]) == 5_000
+
+
+def test_a_lost_answer_doubles_nothing(server, make_shipper, fill):
+    def take_and_lose(request: httpx.Request) -> httpx.Response:
+        server.take(json.loads(request.content))
+        raise httpx.ReadError("gone")
+
+    fill(1, 5)
+    server.faults = [take_and_lose]
+    shipper = make_shipper()
+    assert shipper.ship_once() is False
+    assert shipper.pause > 0
+    fill(6, 7)
+    settle(shipper)
+    assert steps(server) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_gap_rewinds_to_what_the_server_expects(server, make_shipper, fill):
+    fill(1, 9)
+    server.take({"first_seq": 1, "records": [json.loads(p) for p in SpoolReader(make_shipper()._reader._directory).read(3).payloads]})
+    shipper = make_shipper(after_seq=7)
+    settle(shipper)
+    assert steps(server) == list(range(1, 10))
+    assert shipper.counts.rewinds == 1
+
+
+def test_a_server_that_forgot_its_tail_gets_it_again(server, make_shipper, fill):
+    fill(1, 9)
+    shipper = make_shipper()
+    settle(shipper)
+    del server.stored[4:]
+    fill(10, 10)
+    settle(shipper)
+    assert steps(server) == list(range(1, 11))
+
+
+@pytest.mark.parametrize(("status", "code"), [(409, "stale_attempt"), (409, "attempt_ended"), (401, "unauthenticated"), (404, "not_found")])
+def test_a_stale_attempt_stops(server, make_shipper, fill, status, code):
+    fill(1, 2)
+    server.faults = [lambda _: problem(status, code)]
+    with pytest.raises(StaleAttemptError, match=code):
+        make_shipper().ship_once()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(404, text="<html>nginx</html>"),
+        httpx.Response(502, text="bad gateway"),
+        httpx.Response(200, text="<html>login</html>", headers={"content-type": "text/html"}),
+        problem(500, "internal"),
+        problem(503, "unavailable"),
+        problem(429, "too_many_requests"),
+    ],
+    ids=["proxy404", "502", "portal", "500", "503", "429"],
+)
+def test_everything_else_is_tried_again(server, make_shipper, fill, answer):
+    fill(1, 3)
+    server.faults = [lambda _: answer]
+    said: list[str] = []
+    shipper = make_shipper(report=said.append)
+    settle(shipper)
+    assert steps(server) == [1, 2, 3]
+    assert shipper.counts.retries == 1
+    assert len(said) == 1
+
+
+def test_retry_after_is_kept():
+    answer = problem(429, "too_many_requests")
+    answer.headers["retry-after"] = "7"
+    assert interpret(answer) == Reply(Verdict.LATER, wait=7.0, reason="429 because of too_many_requests")
+
+
+def test_waits_grow_are_spread_and_end(server, make_shipper, fill):
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    fill(1, 1)
+    server.faults = [fail] * 30
+    shipper = make_shipper()
+    waits = []
+    for _ in range(30):
+        assert shipper.ship_once() is False
+        waits.append(shipper.pause)
+    ceilings = [min(0.2 * 2**n, 30.0) for n in range(30)]
+    assert all(ceiling / 2 <= wait <= ceiling for wait, ceiling in zip(waits, ceilings, strict=True))
+    assert len({round(wait / ceiling, 6) for wait, ceiling in zip(waits, ceilings, strict=True)}) > 20
+    settle(shipper)
+    assert shipper.pause == 0
+    assert steps(server) == [1]
+
+
+def test_too_large_batches_are_halved_and_grow_again(server, make_shipper, fill):
+    def at_most_three(request: httpx.Request) -> httpx.Response:
+        batch = json.loads(request.content)
+        return problem(413, "too_large") if len(batch["records"]) > 3 else server.take(batch)
+
+    fill(1, 20)
+    server.faults = [at_most_three] * 12
+    settle(make_shipper())
+    assert steps(server) == list(range(1, 21))
+    assert len(server.batches[-1]["records"]) > 3
+
+
+def test_a_record_that_can_never_be_accepted_goes_in_as_a_note(server, make_shipper, fill, spool_directory, point):
+    def refuse_metric(request: httpx.Request) -> httpx.Response:
+        batch = json.loads(request.content)
+        bad = any(record.get("series") == "one/too/many" for record in batch["records"])
+        return problem(422, "too_many_metrics") if bad else server.take(batch)
+
+    fill(1, 6)
+    with SpoolWriter(spool_directory) as writer:
+        writer.append([point(7, series="one/too/many")])
+    fill(8, 12)
+    server.faults = [refuse_metric] * 100
+    said: list[str] = []
+    shipper = make_shipper(report=said.append)
+    settle(shipper)
+    kinds = [record["type"] for record in server.stored]
+    assert kinds == ["points"] * 6 + ["note"] + ["points"] * 5
+    assert server.stored[6]["code"] == "record_refused"
+    assert "one/too/many" in server.stored[6]["message"]
+    assert shipper.counts.refused == 1
+    assert said
+
+
+def test_a_stored_other_content_is_counted_and_passed(server, make_shipper, fill):
+    def conflict(request: httpx.Request) -> httpx.Response:
+        batch = json.loads(request.content)
+        return problem(409, "seq_conflict") if batch["first_seq"] <= 2 < batch["first_seq"] + len(batch["records"]) else server.take(batch)
+
+    fill(1, 4)
+    server.take({"first_seq": 1, "records": [{"env_step": [1]}, {"env_step": [-2]}]})
+    server.stored[0] = json.loads(SpoolReader(make_shipper()._reader._directory).read(1).payloads[0])
+    server.faults = [conflict] * 20
+    shipper = make_shipper()
+    settle(shipper)
+    assert steps(server) == [1, -2, 3, 4]
+    assert shipper.counts.conflicts == 1
+
+
+def test_flush_tells_whether_all_arrived(server, make_shipper, fill):
+    fill(1, 3)
+    assert make_shipper().flush(5) is True
+    fill(4, 4)
+    server.faults = [lambda _: problem(503, "unavailable")] * 1_000
+    started = time.monotonic()
+    assert make_shipper().flush(0.3) is False
+    assert time.monotonic() - started < 3
+
+
+def test_it_runs_in_a_thread_until_stopped(server, make_shipper, fill, monkeypatch):
+    monkeypatch.setattr(shipper_module, "INTERVAL_SECONDS", 0.005)
+    shipper, stop = make_shipper(), threading.Event()
+    thread = threading.Thread(target=shipper.run, args=(stop,))
+    thread.start()
+    for step in range(1, 6):
+        fill(step, step)
+    deadline = time.monotonic() + 5
+    while shipper.acked_seq < 5 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    stop.set()
+    thread.join(5)
+    assert steps(server) == [1, 2, 3, 4, 5]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_weather_delivers_everything_once(tmp_path_factory, data, point):
+    directory = tmp_path_factory.mktemp("spool")
+    server = Server()
+
+    def lose(request: httpx.Request) -> httpx.Response:
+        server.take(json.loads(request.content))
+        raise httpx.ReadTimeout("late")
+
+    def forget(request: httpx.Request) -> httpx.Response:
+        return server.take(json.loads(request.content))
+
+    def cut(request: httpx.Request) -> httpx.Response:
+        batch = json.loads(request.content)
+        batch["records"] = batch["records"][: max(1, len(batch["records"]) // 2)]
+        return server.take(batch)
+
+    def too_large(request: httpx.Request) -> httpx.Response:
+        batch = json.loads(request.content)
+        return problem(413, "too_large") if len(batch["records"]) > 1 else server.take(batch)
+
+    weather = [lose, forget, cut, too_large, lambda _: problem(503, "unavailable")]
+    client = httpx.Client(base_url="http://palestra.test", transport=httpx.MockTransport(server))
+    writer, shipper = SpoolWriter(directory, segment_bytes=1_000), Shipper(SpoolReader(directory), HttpTransport(client, "att_x"))
+    count = 0
+    for size in data.draw(st.lists(st.integers(0, 8), max_size=12)):
+        count = writer.append([point(count + i + 1) for i in range(size)])
+        server.faults = data.draw(st.lists(st.sampled_from(weather), max_size=2))
+        for _ in range(data.draw(st.integers(0, 3))):
+            shipper.ship_once()
+        if data.draw(st.booleans()):
+            shipper = Shipper(SpoolReader(directory, data.draw(st.integers(0, count))), HttpTransport(client, "att_x"))
+    server.faults = []
+    settle(shipper)
+    for _ in range(2):
+        settle(Shipper(SpoolReader(directory, len(server.stored)), HttpTransport(client, "att_x")))
+    assert steps(server) == list(range(1, count + 1))
