@@ -1,0 +1,77 @@
+"""Statistics over the runs of a group, bucket by bucket, over all their data."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from app.metrics.blocks import Floats, Ints
+
+RESAMPLES: Final = 2_000
+"""Bootstrap resamples behind a live interval (anchors.md section 5)."""
+MIN_RUNS: Final = 3
+"""Runs below which no interval is given."""
+_SEED: Final = 20_261_121
+_LEVELS: Final = (0.025, 0.975)
+_CHUNK: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBuckets:
+    """Statistics per bucket over the mean of each run that has data there; NaN where there is none."""
+
+    mean: Floats
+    median: Floats
+    stdev: Floats
+    min: Floats
+    max: Floats
+    low: Floats
+    high: Floats
+    n: Ints
+
+
+def summarise(means: Floats) -> GroupBuckets:
+    """Returns the statistics of a group.
+
+    Args:
+        means: Shape (runs, buckets): each run's mean, NaN where it has no finite value.
+
+    Returns:
+        Mean, median, sample standard deviation (0 for one run), extremes, the 95 % percentile bootstrap interval of the mean (NaN with
+        fewer than three runs), and the number of runs with data. The same input gives the same interval.
+    """
+    present = ~np.isnan(means)
+    n = present.sum(axis=0)
+    mean, median, stdev, low, high, least, most = np.full((7, means.shape[1]), np.nan)
+    result = GroupBuckets(mean, median, stdev, least, most, low, high, n)
+    ordered = np.sort(means, axis=0)  # NaN goes last, so the first n of a column are its runs
+    for count in np.unique(n[n > 0]).tolist():
+        columns = np.flatnonzero(n == count)
+        _fill(result, columns, ordered[:count, columns])
+    return result
+
+
+def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
+    """Writes the statistics of the buckets `columns`, all of which have the runs `values` (count, columns)."""
+    count = len(values)
+    low, high = values[0], values[-1]
+    mean = np.clip((values / count).sum(axis=0), low, high)
+    result.mean[columns], result.min[columns], result.max[columns] = mean, low, high
+    result.median[columns] = np.median(values, axis=0) if count > 1 else low
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.std(values, axis=0, ddof=1) if count > 1 else np.zeros(len(columns))
+    result.stdev[columns] = np.where(np.isfinite(spread), spread, np.nan)
+    if count >= MIN_RUNS:
+        result.low[columns], result.high[columns] = _interval(values)
+
+
+def _interval(values: Floats) -> tuple[Floats, Floats]:
+    count, width = values.shape
+    weights = np.random.default_rng([_SEED, count]).multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+    parts = [_percentiles(weights @ values[:, first : first + _CHUNK]) for first in range(0, width, _CHUNK)]
+    low, high = np.concatenate(parts, axis=1)
+    return np.clip(low, values[0], values[-1]), np.clip(high, values[0], values[-1])
+
+
+def _percentiles(means: Floats) -> Floats:
+    return np.quantile(means, _LEVELS, axis=0)

@@ -1,0 +1,52 @@
+"""Statistics over runs: exact where they can be, repeatable where they are drawn."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hn
+
+from app.metrics.groups import summarise
+
+matrices = hn.arrays(
+    np.float64, st.tuples(st.integers(1, 6), st.integers(1, 8)), elements=st.one_of(st.floats(-1e6, 1e6), st.just(float("nan")))
+)
+
+
+@given(matrices)
+def test_statistics_equal_those_of_each_column_alone(means: np.ndarray) -> None:
+    found = summarise(means)
+    for column in range(means.shape[1]):
+        runs = means[:, column][~np.isnan(means[:, column])]
+        assert found.n[column] == len(runs)
+        if not len(runs):
+            assert np.isnan([found.mean[column], found.median[column], found.stdev[column], found.low[column]]).all()
+            continue
+        assert found.mean[column] == pytest.approx(runs.mean(), abs=1e-6)
+        assert found.median[column] == pytest.approx(np.median(runs), abs=1e-6)
+        assert found.stdev[column] == pytest.approx(runs.std(ddof=1) if len(runs) > 1 else 0.0, abs=1e-6)
+        assert (found.min[column], found.max[column]) == (runs.min(), runs.max())
+
+
+@given(matrices)
+def test_interval_lies_between_the_extremes_and_repeats(means: np.ndarray) -> None:
+    found, again = summarise(means), summarise(means)
+    np.testing.assert_array_equal(found.low, again.low)
+    np.testing.assert_array_equal(found.high, again.high)
+    assert np.isnan(found.low[found.n < 3]).all()
+    enough = found.n >= 3
+    assert bool(np.all((found.min <= found.low)[enough] & (found.low <= found.high)[enough] & (found.high <= found.max)[enough]))
+
+
+def test_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
+    draws = np.random.default_rng(1).normal(3.0, 2.0, size=(20, 2_000))
+    found = summarise(draws)
+    covered = np.mean((found.low <= 3.0) & (found.high >= 3.0))
+    assert 0.88 <= covered <= 0.97  # percentile intervals of 20 runs are a little narrow
+
+
+def test_a_run_without_data_does_not_change_the_others() -> None:
+    runs = np.random.default_rng(2).normal(size=(5, 30))
+    with_an_empty_one = np.vstack([runs, np.full((1, 30), np.nan)])
+    np.testing.assert_array_equal(summarise(runs).low, summarise(with_an_empty_one).low)
+    np.testing.assert_array_equal(summarise(runs).mean, summarise(with_an_empty_one).mean)
