@@ -1,4 +1,4 @@
-"""The attempt directory: how Celery task, supervisor and trainer speak through files.
+"""The attempt directory: how Celery task, supervisor and trainer speak through files. Imports next to nothing: the watchdog uses it.
 
 `<state>/attempts/<attempt id>/` holds
 
@@ -11,7 +11,7 @@
     report.json         trainer, atomically, last: an AttemptReport
     trainer.log         stdout and stderr of the trainer
     supervisor.log      the supervisor's own log
-    supervisor.pid      who supervises: {"pid", "start_ticks", "boot_id", "slot"}
+    supervisor.pid      who supervises: {"pid", "start_ticks", "boot_id"}
     trainer.pid         the trainer's first process, the leader of its session
     released            present once the server knows the end
 
@@ -27,7 +27,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from palestra.contract.work_order import WorkOrder
 from workers.processes import ProcessIdentity
 
 CONTROL_FD_VARIABLE: Final = "PALESTRA_CONTROL_FD"
@@ -94,8 +93,13 @@ class AttemptDirectory:
     def released(self) -> Path:
         return self.root / "released"
 
-    def create(self, order: WorkOrder) -> None:
-        """Makes the directory with the work order in it.
+    @property
+    def mark(self) -> str:
+        """What stands in the environment of every process of the attempt."""
+        return f"{ATTEMPT_VARIABLE}={self.attempt_id}"
+
+    def create(self, work_order: bytes) -> None:
+        """Makes the directory with the work order (JSON) in it.
 
         Raises:
             FileExistsError: If the attempt was started on this machine before.
@@ -103,11 +107,7 @@ class AttemptDirectory:
         self.root.mkdir(parents=True)
         for directory in (self.inputs, self.snapshots, self.exports, self.spool):
             directory.mkdir()
-        write_atomically(self.work_order, order.model_dump_json().encode())
-
-    def load_work_order(self) -> WorkOrder:
-        """Returns the work order."""
-        return WorkOrder.model_validate_json(self.work_order.read_bytes())
+        write_atomically(self.work_order, work_order)
 
     def supervisor(self) -> ProcessIdentity | None:
         """Returns who supervises, or did; `None` before it wrote its pid file."""
@@ -125,9 +125,9 @@ def attempts_under(state_directory: Path) -> Iterator[AttemptDirectory]:
         yield from (AttemptDirectory(path) for path in sorted(root.iterdir()) if path.name.startswith("att_"))
 
 
-def write_identity(path: Path, identity: ProcessIdentity, **extra: Any) -> None:
+def write_identity(path: Path, identity: ProcessIdentity) -> None:
     """Writes a pid file."""
-    write_atomically(path, json.dumps({**asdict(identity), **extra}).encode())
+    write_atomically(path, json.dumps(asdict(identity)).encode())
 
 
 def read_identity(path: Path) -> ProcessIdentity | None:

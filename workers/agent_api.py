@@ -1,0 +1,164 @@
+"""The HTTP calls of worker and supervisor, and what their answers mean.
+
+Owns paths and status codes. Every call either returns the contract's document, or raises `UnreachableError` (try again) or `RefusedError`
+(trying again changes nothing).
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from palestra.contract.documents import Document
+from palestra.contract.resources import ArtifactDeclaration, ArtifactView
+from palestra.contract.work_order import (
+    Claim,
+    ClaimAnswer,
+    Registration,
+    RegistrationAnswer,
+    Release,
+    Renewal,
+    RenewalAnswer,
+    SnapshotFileRef,
+    WorkerHeartbeat,
+    WorkerHeartbeatAnswer,
+)
+from palestra.telemetry.transport import read_problem, retry_after
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+_JSON: Final = {"Content-Type": "application/json"}
+_CHUNK: Final = 256 * 1024
+_PASSING: Final = frozenset({408, 425, 429})
+_CLIENT_ERRORS: Final = range(400, 500)
+
+
+class UnreachableError(Exception):
+    """The server cannot be reached, or not now. `wait` holds the seconds that it asked for."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class RefusedError(Exception):
+    """The server refused, with problem details."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(f"{status} {problem.get('code')}: {problem.get('detail')}")
+        self.status = status
+        self.code = str(problem.get("code", ""))
+        expected = problem.get("expected_seq")
+        self.expected_seq = expected if isinstance(expected, int) else None
+
+
+class WorkerApi:
+    """Calls with a worker's token."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def register(self, registration: Registration) -> RegistrationAnswer:
+        """Introduces the worker; the same name and pool again is the same worker."""
+        return _post(self._client, "/api/v1/workers", registration, RegistrationAnswer)
+
+    def heartbeat(self, worker_id: str, heartbeat: WorkerHeartbeat) -> WorkerHeartbeatAnswer:
+        """Gives a sign of life."""
+        return _post(self._client, f"/api/v1/workers/{worker_id}/heartbeat", heartbeat, WorkerHeartbeatAnswer)
+
+    def claim(self, claim: Claim) -> ClaimAnswer:
+        """Claims a job. Refused where it is not to be had any more."""
+        return _post(self._client, "/api/v1/leases", claim, ClaimAnswer)
+
+
+class AttemptApi:
+    """Calls with an attempt's token."""
+
+    def __init__(self, client: httpx.Client, attempt_id: str) -> None:
+        self._client = client
+        self._base = f"/api/v1/attempts/{attempt_id}"
+
+    def renew(self, renewal: Renewal) -> RenewalAnswer:
+        """Renews the lease and fetches orders."""
+        return _post(self._client, f"{self._base}/renew", renewal, RenewalAnswer)
+
+    def release(self, release: Release) -> None:
+        """Ends the attempt."""
+        _checked(_call(self._client, "POST", f"{self._base}/release", content=release.model_dump_json(), headers=_JSON))
+
+    def declare(self, declaration: ArtifactDeclaration) -> ArtifactView:
+        """Announces a blob; the same again answers the same artifact."""
+        return _post(self._client, f"{self._base}/artifacts", declaration, ArtifactView)
+
+    def upload(self, artifact_id: str, path: Path) -> None:
+        """Streams the content of a declared blob."""
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(path.stat().st_size)}
+        _checked(_call(self._client, "PUT", f"{self._base}/artifacts/{artifact_id}", content=_chunks(path), headers=headers))
+
+    def download(self, file: SnapshotFileRef, target: Path) -> None:
+        """Downloads a file of a snapshot; it appears at `target` only once size and SHA-256 match.
+
+        Raises:
+            UnreachableError: Also where the content does not match: the transfer was damaged.
+            OSError: If the disk is full.
+        """
+        partial = target.with_name(f"{target.name}.part")
+        try:
+            with self._client.stream("GET", f"/api/v1/artifacts/{file.artifact_id}/content") as answer:
+                if answer.is_error:
+                    answer.read()
+                _checked(answer)
+                digest, size = _save(answer, partial)
+        except httpx.HTTPError as error:
+            raise UnreachableError(f"{type(error).__name__}: {error}") from error
+        if (digest, size) != (file.sha256, file.size):
+            raise UnreachableError(f"{file.name} arrived with {size} of {file.size} bytes or another SHA-256")
+        partial.replace(target)
+
+
+def _save(answer: httpx.Response, path: Path) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with path.open("wb") as file:
+        for chunk in answer.iter_bytes(_CHUNK):
+            file.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+    return digest.hexdigest(), size
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def _post(client: httpx.Client, path: str, body: Document, model: type[Answer]) -> Answer:
+    answer = _checked(_call(client, "POST", path, content=body.model_dump_json(), headers=_JSON))
+    try:
+        return model.model_validate_json(answer.content)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise UnreachableError(f"the answer to {path} is no {model.__name__} (at {where}): other version, or a proxy between?") from None
+
+
+def _call(client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
+    try:
+        return client.request(method, path, **options)
+    except httpx.HTTPError as error:
+        raise UnreachableError(f"{type(error).__name__}: {error}") from error
+
+
+def _checked(answer: httpx.Response) -> httpx.Response:
+    if answer.is_success:
+        return answer
+    problem = read_problem(answer)
+    if problem.get("code") and answer.status_code in _CLIENT_ERRORS and answer.status_code not in _PASSING:
+        raise RefusedError(answer.status_code, problem)
+    raise UnreachableError(f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}", retry_after(answer))

@@ -1,0 +1,122 @@
+"""Follows the trainer's output and turns it into records of log lines."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from palestra.contract.telemetry import MAX_LOG_LINE, LogLines
+
+MAX_LOG_BYTES: Final = 2**30
+"""Output of one attempt that is followed; the file keeps the rest."""
+
+_READ_BYTES: Final = 256 * 1024
+_MAX_LINES: Final = 1_000
+_MAX_LINE_BYTES: Final = 4 * MAX_LOG_LINE
+"""Bytes kept of a line: enough for the longest one in UTF-8."""
+_IDLE_SECONDS: Final = 1.0
+"""Age from which an unfinished line is shown as it is."""
+
+
+class Line(NamedTuple):
+    """A line as it is shown."""
+
+    text: str
+    cut: int
+    """Characters (beyond what is kept, bytes) that were cut off."""
+
+
+class LineSplitter:
+    """Divides a stream of bytes into lines and forgets what is beyond the longest line as it comes."""
+
+    def __init__(self) -> None:
+        self._line = bytearray()
+        self._overflow = 0
+
+    def feed(self, data: bytes) -> Iterator[Line]:
+        """Yields the lines that `data` completes."""
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            self._extend(part)
+            yield self._finish()
+        self._extend(rest)
+
+    def flush(self) -> Iterator[Line]:
+        """Yields the unfinished line, if there is one."""
+        if self._line or self._overflow:
+            yield self._finish()
+
+    def _extend(self, part: bytes) -> None:
+        room = _MAX_LINE_BYTES - len(self._line)
+        self._line += part[:room]
+        self._overflow += max(0, len(part) - room)
+
+    def _finish(self) -> Line:
+        text, cut = _readable(bytes(self._line))
+        line = Line(text, cut + self._overflow)
+        self._line.clear()
+        self._overflow = 0
+        return line
+
+
+class LogTail:
+    """Reads what a file got since the last look, in whole lines.
+
+    Terminal sequences stay as text, invalid UTF-8 becomes U+FFFD, NUL too. Of a line that was overwritten with carriage returns the last
+    state counts. A line longer than the contract allows is cut, and what was cut is counted.
+
+    Args:
+        path: The file; it may not exist yet.
+        run: The run that the records name.
+        clock: Seconds since the epoch.
+    """
+
+    def __init__(self, path: Path, run: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._run = run
+        self._clock = clock
+        self._splitter = LineSplitter()
+        self._offset = 0
+        self._read_at = 0.0
+        self.exhausted = False
+        """True once the file grew beyond what is followed."""
+
+    def poll(self) -> Iterator[LogLines]:
+        """Yields what is new, at most one read's worth."""
+        data = self._read()
+        if data:
+            self._read_at = self._clock()
+            yield from self._records(list(self._splitter.feed(data)))
+        elif self._clock() - self._read_at >= _IDLE_SECONDS:
+            yield from self._records(list(self._splitter.flush()))
+
+    def finish(self) -> Iterator[LogLines]:
+        """Yields all that is left, the unfinished line too."""
+        while data := self._read():
+            yield from self._records(list(self._splitter.feed(data)))
+        yield from self._records(list(self._splitter.flush()))
+
+    def _read(self) -> bytes:
+        if self._offset >= MAX_LOG_BYTES:
+            self.exhausted = True
+            return b""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read(_READ_BYTES)
+        except FileNotFoundError:
+            return b""
+        self._offset += len(data)
+        return data
+
+    def _records(self, lines: list[Line]) -> Iterator[LogLines]:
+        for start in range(0, len(lines), _MAX_LINES):
+            some = lines[start : start + _MAX_LINES]
+            texts = tuple(line.text for line in some)
+            yield LogLines(run=self._run, stream="stdout", wall=self._clock(), lines=texts, truncated=sum(line.cut for line in some))
+
+
+def _readable(line: bytes) -> tuple[str, int]:
+    text = line.decode("utf-8", "replace").rstrip("\r")
+    text = text[text.rfind("\r") + 1 :].replace("\0", "\ufffd")
+    return text[:MAX_LOG_LINE], max(0, len(text) - MAX_LOG_LINE)
