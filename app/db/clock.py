@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, DateTime, bindparam
+from sqlalchemy import BigInteger, DateTime, bindparam, select
 from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -80,3 +81,9 @@ def _sqlite_now(element: db_now, compiler: SQLCompiler, **options: Any) -> str:
 def _postgresql_now(element: db_now, compiler: SQLCompiler, **options: Any) -> str:
     offset = compiler.process(element.offset.self_group(), **options)
     return f"(clock_timestamp() + make_interval(secs => ({offset})))"
+
+
+async def now(session: AsyncSession) -> datetime:
+    """Returns the database's time."""
+    found: datetime = (await session.execute(select(db_now()))).scalar_one()
+    return found

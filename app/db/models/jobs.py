@@ -111,7 +111,8 @@ class Attempt(Base):
     resume_quality: Mapped[str | None] = mapped_column(String(16))
     provenance: Mapped[dict[str, Any] | None]
     """What the attempt really ran with, from its report."""
-    code: Mapped[dict[str, Any]]
+    ran_with: Mapped[dict[str, Any]]
+    """Code, and the worker's version, packages and hardware, as they were at the claim."""
 
     lease_until: Mapped[datetime]
     acked_seq: Mapped[int] = mapped_column(BigInteger, default=0)

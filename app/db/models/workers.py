@@ -30,6 +30,8 @@ class Worker(Base):
     hardware: Mapped[dict[str, Any]]
     packages: Mapped[dict[str, Any]]
     catalogue: Mapped[dict[str, Any]]
+    silent_seconds: Mapped[float]
+    """Silence after which it is shown as unreachable and gets no jobs, as agreed at registration."""
     draining: Mapped[bool] = mapped_column(default=False)
     created_by: Mapped[str] = mapped_column(String(64), ForeignKey("users.id"))
     registered_at: Mapped[Created]

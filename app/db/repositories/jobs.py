@@ -1,0 +1,228 @@
+"""Rows of jobs. Only `app.services.gate` calls `move`."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Label, and_, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, aliased
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.jobs import Attempt, Job, JobRun
+from app.db.repositories.keysets import paged
+from app.domain.paging import Keyset
+from palestra.contract.names import Schedule
+from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState
+
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Job.created_at, "priority": Job.priority}
+_FINAL: Final = [state.value for state in FINAL_JOB_STATES]
+_LIVE: Final = [state.value for state in LIVE_JOB_STATES]
+_TRAINING: Final = [schedule.value for schedule in Schedule if schedule.writes_training_state]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs to list; `None` takes all."""
+
+    experiment_id: str | None = None
+    run_id: str | None = None
+    state: JobState | None = None
+    schedule: Schedule | None = None
+    pool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A job to ring for."""
+
+    job_id: str
+    project_id: str
+    pool: str
+    attempt: int
+    gpus: int
+    version: int
+
+
+async def insert(session: Session, rows: Collection[dict[str, Any]], runs: Mapping[str, Sequence[str]]) -> Sequence[Job]:
+    """Adds jobs and, per job, the runs that it works on."""
+    jobs = [Job(**row) for row in rows]
+    session.add_all(jobs)
+    await session.flush()
+    session.add_all(
+        JobRun(job_id=job_id, run_id=run_id, position=place) for job_id, run_ids in runs.items() for place, run_id in enumerate(run_ids)
+    )
+    await session.flush()
+    return jobs
+
+
+async def get(session: Session, project_id: str, job_id: str, *, lock: bool = False) -> Job | None:
+    """Returns a job of the project; locked against other changes until the transaction ends where asked."""
+    query = select(Job).where(Job.project_id == project_id, Job.id == job_id).execution_options(populate_existing=True)
+    return await session.scalar(query.with_for_update() if lock else query)
+
+
+async def by_id(session: Session, job_id: str, *, lock: bool = False) -> Job | None:
+    """Returns a job of any project."""
+    query = select(Job).where(Job.id == job_id).execution_options(populate_existing=True)
+    return await session.scalar(query.with_for_update() if lock else query)
+
+
+async def move(session: Session, job: Job, to: JobState, values: Mapping[str, Any], *conditions: ColumnElement[bool]) -> bool:
+    """Writes a state if the job is still in the state and at the attempt that `job` shows; returns whether it was.
+
+    One statement checks and writes. `job` is brought up to date.
+    """
+    same = (Job.id == job.id, Job.state == job.state, Job.attempt == job.attempt)
+    statement = update(Job).where(*same, *conditions).values(state=to.value, **values).returning(Job.id)
+    statement = statement.execution_options(synchronize_session=False)
+    if (await session.execute(statement)).first() is None:
+        return False
+    await session.refresh(job)
+    return True
+
+
+def may_start_now() -> ColumnElement[bool]:
+    """The condition that a queued job's delay is over."""
+    return or_(Job.not_before.is_(None), Job.not_before <= db_now())
+
+
+def ended_now() -> Mapping[str, Any]:
+    """The columns that a final state fills in."""
+    return {"finished_at": db_now()}
+
+
+def queued_now(delay: float = 0.0) -> Mapping[str, Any]:
+    """The columns that a fresh place in the queue fills in; the job may start after `delay` seconds."""
+    return {"queued_at": db_now(), "not_before": db_now(delay) if delay > 0 else None, "rung_at": None}
+
+
+def claimed_now(attempt: int) -> Mapping[str, Any]:
+    """The columns that a claim fills in."""
+    return {"attempt": attempt, "started_at": func.coalesce(Job.started_at, db_now()), "not_before": None, "cause": None, "failure": None}
+
+
+async def page(session: Session, project_id: str, wanted: JobFilter, keys: Keyset) -> Sequence[Job]:
+    """Returns a page of jobs and one row more."""
+    query = select(Job).where(Job.project_id == project_id)
+    equal = {
+        Job.experiment_id: wanted.experiment_id,
+        Job.state: wanted.state,
+        Job.schedule: wanted.schedule,
+        Job.pool: wanted.pool,
+    }
+    query = query.where(*(column == str(value) for column, value in equal.items() if value is not None))
+    if wanted.run_id is not None:
+        query = query.where(Job.id.in_(select(JobRun.job_id).where(JobRun.run_id == wanted.run_id)))
+    return (await session.scalars(paged(query, keys, COLUMNS, Job.id))).all()
+
+
+async def of_run(session: Session, run_id: str) -> Sequence[Job]:
+    """Returns the jobs of a run, oldest first."""
+    query = select(Job).join(JobRun, JobRun.job_id == Job.id).where(JobRun.run_id == run_id)
+    return (await session.scalars(query.order_by(Job.created_at, Job.id))).all()
+
+
+async def run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[str]]:
+    """Returns the runs of each job in their order."""
+    wanted = tuple(job_ids)
+    query = select(JobRun.job_id, JobRun.run_id).where(JobRun.job_id.in_(wanted)).order_by(JobRun.job_id, JobRun.position)
+    found: dict[str, list[str]] = {job_id: [] for job_id in wanted}
+    for job_id, run_id in await session.execute(query):
+        found[job_id].append(run_id)
+    return found
+
+
+async def unfinished_training(session: Session, run_id: str) -> Job | None:
+    """Returns the training job of a run that has not ended, if there is one."""
+    query = select(Job).join(JobRun, JobRun.job_id == Job.id).where(JobRun.run_id == run_id)
+    query = query.where(Job.schedule.in_(_TRAINING), Job.state.not_in(_FINAL))
+    return await session.scalar(query.order_by(Job.created_at.desc(), Job.id.desc()).limit(1))
+
+
+async def unfinished_of_experiment(session: Session, project_id: str, experiment_id: str) -> int:
+    """Returns how many jobs of an experiment have not ended."""
+    query = select(func.count()).select_from(Job).where(Job.project_id == project_id, Job.experiment_id == experiment_id)
+    return (await session.scalar(query.where(Job.state.not_in(_FINAL)))) or 0
+
+
+def _order(job: type[Job]) -> Label[int]:
+    """The order of a pool's queue: priority, then fair share between people, then age.
+
+    A person's n-th waiting job stands behind everybody's earlier ones, where n counts the jobs that the person already has running.
+    """
+    running = aliased(Job)
+    busy = select(func.count()).select_from(running)
+    busy = busy.where(running.pool == job.pool, running.created_by == job.created_by, running.state.in_(_LIVE))
+    own = func.row_number().over(
+        partition_by=(job.pool, job.priority, job.project_id, job.created_by), order_by=(job.queued_at, job.created_at, job.id)
+    )
+    return (own + func.coalesce(busy.scalar_subquery(), 0)).label("turn")
+
+
+async def positions(session: Session, pools: Collection[str]) -> dict[str, int]:
+    """Returns the place of every queued job of some pools in its pool's queue, from 1."""
+    queue = select(Job.id, Job.pool, Job.priority, Job.queued_at, Job.created_at, _order(Job))
+    waiting = queue.where(Job.state == JobState.QUEUED.value, Job.pool.in_(pools)).subquery()
+    turn = (waiting.c.priority.desc(), waiting.c.turn, waiting.c.queued_at, waiting.c.created_at, waiting.c.id)
+    place = func.row_number().over(partition_by=waiting.c.pool, order_by=turn)
+    return dict(await session.execute(select(waiting.c.id, place)))
+
+
+async def ready(session: Session, pool: str, ring_seconds: float, limit: int) -> Sequence[Ready]:
+    """Returns the next jobs of a pool that wait for a (new) doorbell, in the order of the queue."""
+    queue = select(Job, _order(Job)).where(Job.state == JobState.QUEUED.value, Job.pool == pool, may_start_now()).subquery()
+    silent = or_(queue.c.rung_at.is_(None), queue.c.rung_at <= db_now(-ring_seconds))
+    columns = (queue.c.id, queue.c.project_id, queue.c.pool, queue.c.attempt, queue.c.gpus, queue.c.work_order_version)
+    query = select(*columns).where(silent)
+    turn = (queue.c.priority.desc(), queue.c.turn, queue.c.queued_at, queue.c.created_at, queue.c.id)
+    return [Ready(*row) for row in await session.execute(query.order_by(*turn).limit(limit))]
+
+
+async def waiting_pools(session: Session) -> Sequence[str]:
+    """Returns the pools that a job waits in."""
+    query = select(Job.pool).where(Job.state == JobState.QUEUED.value, may_start_now()).distinct().order_by(Job.pool)
+    return (await session.scalars(query)).all()
+
+
+async def mark_rung(session: Session, job_id: str, attempt: int) -> None:
+    """Notes that a doorbell went out, unless the job has moved on."""
+    same = (Job.id == job_id, Job.attempt == attempt, Job.state == JobState.QUEUED.value)
+    statement = update(Job).where(*same).values(rung_at=db_now(), rings=Job.rings + 1)
+    await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def unmark_rung(session: Session, job_id: str, seconds: float) -> None:
+    """Lets a job that a worker could not take be rung again after about a second rather than after a whole `seconds`."""
+    statement = update(Job).where(Job.id == job_id, Job.state == JobState.QUEUED.value).values(rung_at=db_now(1.0 - seconds))
+    await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[int, int]]:
+    """Returns, per pool, how many jobs are queued and how many hold a lease."""
+    queued = func.count().filter(Job.state == JobState.QUEUED.value)
+    live = func.count().filter(Job.state.in_(_LIVE))
+    query = select(Job.pool, queued, live).where(Job.project_id == project_id, Job.state.not_in(_FINAL)).group_by(Job.pool)
+    return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
+
+
+async def outstanding_rings(session: Session, pool: str, ring_seconds: float) -> int:
+    """Returns how many doorbells of a pool may still be answered."""
+    young = and_(Job.rung_at.is_not(None), Job.rung_at > db_now(-ring_seconds))
+    query = select(func.count()).select_from(Job).where(Job.state == JobState.QUEUED.value, Job.pool == pool, young)
+    return (await session.scalar(query)) or 0
+
+
+async def live_workers(session: Session, job_ids: Collection[str]) -> dict[str, str]:
+    """Returns the worker of each job's live attempt, or of its last one where it has ended."""
+    query = select(Attempt.job_id, Attempt.worker_id).join(Job, and_(Job.id == Attempt.job_id, Job.attempt == Attempt.number))
+    return dict(await session.execute(query.where(Attempt.job_id.in_(job_ids))))
+
+
+async def seconds_until(session: Session, moments: Collection[datetime]) -> dict[datetime, float]:
+    """Returns how far moments lie in the future of the database's clock; 0 for the past."""
+    if not moments:
+        return {}
+    present: datetime = (await session.execute(select(db_now()))).scalar_one()
+    return {moment: max(0.0, (moment - present).total_seconds()) for moment in moments}

@@ -1,0 +1,120 @@
+"""Rows of workers."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.jobs import Attempt
+from app.db.models.workers import Worker
+from app.db.repositories.attempts import LIVE
+from app.db.repositories.keysets import paged
+from app.db.upsert import insert_new
+from app.domain.paging import Keyset
+
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"name": Worker.name, "registered_at": Worker.registered_at}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A worker that takes jobs now."""
+
+    pool: str
+    project_id: str
+    slots: int
+    live: int
+    gpus: int
+    versions: frozenset[int]
+
+
+async def register(session: Session, row: dict[str, Any]) -> tuple[Worker, str | None]:
+    """Adds a worker, or brings the one of that name up to date; returns it and its former boot id."""
+    if (await session.execute(insert_new(session, Worker, [row]).returning(Worker.id))).first() is not None:
+        return await _named(session, row["project_id"], row["name"]), None
+    known = await _named(session, row["project_id"], row["name"])
+    former = known.boot_id
+    kept = {key: value for key, value in row.items() if key not in {"id", "project_id", "name", "created_by"}}
+    kept |= {"draining": False, "registered_at": db_now(), "last_heartbeat_at": db_now()}
+    await session.execute(update(Worker).where(Worker.id == known.id).values(**kept).execution_options(synchronize_session=False))
+    await session.refresh(known)
+    return known, former
+
+
+async def _named(session: Session, project_id: str, name: str) -> Worker:
+    query = select(Worker).where(Worker.project_id == project_id, Worker.name == name).execution_options(populate_existing=True)
+    return (await session.scalars(query.with_for_update())).one()
+
+
+async def find(session: Session, project_id: str, name: str) -> Worker | None:
+    """Returns the project's worker of that name."""
+    return await session.scalar(select(Worker).where(Worker.project_id == project_id, Worker.name == name))
+
+
+async def get(session: Session, project_id: str, worker_id: str) -> Worker | None:
+    """Returns a worker of the project."""
+    query = select(Worker).where(Worker.project_id == project_id, Worker.id == worker_id).execution_options(populate_existing=True)
+    return await session.scalar(query)
+
+
+async def touch(session: Session, worker_id: str) -> None:
+    """Notes a sign of life."""
+    statement = update(Worker).where(Worker.id == worker_id).values(last_heartbeat_at=db_now())
+    await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def set_draining(session: Session, worker: Worker, *, draining: bool) -> None:
+    """Lets a worker take no further jobs, or take them again."""
+    worker.draining = draining
+    await session.flush()
+
+
+async def silence(session: Session, worker_ids: Collection[str]) -> dict[str, float]:
+    """Returns for how many seconds workers were silent, by the database's clock."""
+    query = select(Worker.id, Worker.last_heartbeat_at, db_now()).where(Worker.id.in_(worker_ids))
+    return {worker_id: (present - last).total_seconds() for worker_id, last, present in await session.execute(query)}
+
+
+async def page(session: Session, project_id: str, pool: str | None, keys: Keyset) -> Sequence[Worker]:
+    """Returns a page of workers and one row more."""
+    query = select(Worker).where(Worker.project_id == project_id)
+    if pool is not None:
+        query = query.where(Worker.pool == pool)
+    return (await session.scalars(paged(query, keys, COLUMNS, Worker.id))).all()
+
+
+async def of_pool(session: Session, project_id: str, pool: str) -> Sequence[Worker]:
+    """Returns all workers of a pool, the latest registration last."""
+    query = select(Worker).where(Worker.project_id == project_id, Worker.pool == pool)
+    return (await session.scalars(query.order_by(Worker.registered_at, Worker.id))).all()
+
+
+async def offers(session: Session, pools: Collection[str] | None = None) -> Sequence[Offer]:
+    """Returns the workers that take jobs now: alive and not draining."""
+    live = select(func.count()).select_from(Attempt).where(Attempt.worker_id == Worker.id, Attempt.state.in_(LIVE)).scalar_subquery()
+    query = select(Worker.pool, Worker.project_id, Worker.slots, live, Worker.gpu_count, Worker.work_order_versions)
+    query = query.where(Worker.draining.is_(False), Worker.last_heartbeat_at > db_now(-Worker.silent_seconds))
+    if pools is not None:
+        query = query.where(Worker.pool.in_(pools))
+    rows = await session.execute(query)
+    return [Offer(pool, owner, slots, busy, gpus, frozenset(versions)) for pool, owner, slots, busy, gpus, versions in rows]
+
+
+async def registered(session: Session, project_id: str) -> dict[str, int]:
+    """Returns how many workers each pool of a project ever had."""
+    query = select(Worker.pool, func.count()).where(Worker.project_id == project_id).group_by(Worker.pool)
+    return dict(await session.execute(query))
+
+
+async def names(session: Session, worker_ids: Collection[str]) -> dict[str, str]:
+    """Returns the names of workers."""
+    rows = await session.execute(select(Worker.id, Worker.name).where(Worker.id.in_(worker_ids)))
+    return dict(rows)
+
+
+async def by_ids(session: Session, worker_ids: Collection[str]) -> Sequence[Worker]:
+    """Returns workers by id."""
+    return (await session.scalars(select(Worker).where(Worker.id.in_(worker_ids)))).all()

@@ -1,0 +1,52 @@
+"""States that are derived, each in one function: of runs, experiments and workers. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from palestra.contract.states import JobState, RunState, WorkerState
+
+_RUN_STATES: Final[Mapping[JobState, RunState]] = {
+    JobState.QUEUED: RunState.QUEUED,
+    JobState.LOST: RunState.QUEUED,
+    JobState.STARTING: RunState.RUNNING,
+    JobState.RUNNING: RunState.RUNNING,
+    JobState.PAUSING: RunState.RUNNING,
+    JobState.CANCELLING: RunState.RUNNING,
+    JobState.PREEMPTING: RunState.RUNNING,
+    JobState.PAUSED: RunState.PAUSED,
+    JobState.SUCCEEDED: RunState.SUCCEEDED,
+    JobState.FAILED: RunState.FAILED,
+    JobState.CANCELLED: RunState.CANCELLED,
+}
+
+EXPERIMENT_ORDER: Final = (
+    RunState.RUNNING,
+    RunState.QUEUED,
+    RunState.PAUSED,
+    RunState.FAILED,
+    RunState.CANCELLED,
+    RunState.SUCCEEDED,
+)
+"""An experiment is in the first of these states that one of its runs is in."""
+
+OFFLINE_AFTER: Final = 10
+"""A worker that was silent for this many times the limit is shown as offline rather than unreachable."""
+
+
+def run_state(latest_training_job: JobState) -> RunState:
+    """Returns a run's state: that of its latest training job, in fewer words. A run without one is queued."""
+    return _RUN_STATES[latest_training_job]
+
+
+def experiment_state(runs: Mapping[RunState, int]) -> RunState:
+    """Returns an experiment's state from how many of its runs are in which state."""
+    return next((state for state in EXPERIMENT_ORDER if runs.get(state)), RunState.QUEUED)
+
+
+def worker_state(silent_seconds: float, limit_seconds: float, *, draining: bool) -> WorkerState:
+    """Returns a worker's state from how long it was silent."""
+    if silent_seconds > limit_seconds * OFFLINE_AFTER:
+        return WorkerState.OFFLINE
+    if silent_seconds > limit_seconds:
+        return WorkerState.UNREACHABLE
+    return WorkerState.DRAINING if draining else WorkerState.ONLINE

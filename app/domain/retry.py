@@ -1,0 +1,64 @@
+"""Whether a job whose attempt ended badly is queued again: decided by the cause alone and by what happened before. Pure."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
+
+FIRST_DELAY: Final = 10.0
+LONGEST_DELAY: Final = 600.0
+QUICK_SECONDS: Final = 60.0
+"""An attempt that dies younger than this may be poison."""
+QUICK_DEATHS: Final = 3
+COUNTED_CAUSES: Final = frozenset({Cause.HOST_OUT_OF_MEMORY, Cause.STALLED})
+"""Retried once: the second in a row fails the job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Failures of a job so far."""
+
+    infrastructure_failures: int = 0
+    counted_failures: int = 0
+    quick_deaths: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of the job: queued again after `delay` seconds, or failed with `cause`."""
+
+    requeue: bool
+    delay: float
+    cause: Cause
+    history: History
+
+
+def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: int) -> Verdict:
+    """Returns what follows an attempt that ended with `cause`.
+
+    Args:
+        cause: Why it ended.
+        lived_seconds: Time from its claim to its end.
+        history: Failures before this one.
+        max_attempts: Infrastructure failures after which the job fails.
+    """
+    infrastructure = cause in INFRASTRUCTURE_CAUSES
+    counted = cause in COUNTED_CAUSES
+    quick = history.quick_deaths + 1 if infrastructure and lived_seconds < QUICK_SECONDS else 0
+    after = History(
+        infrastructure_failures=history.infrastructure_failures + infrastructure,
+        counted_failures=history.counted_failures + 1 if counted else 0,
+        quick_deaths=quick,
+    )
+    if quick >= QUICK_DEATHS:
+        return Verdict(requeue=False, delay=0, cause=Cause.POISON, history=after)
+    if infrastructure and after.infrastructure_failures < max_attempts:
+        return Verdict(requeue=True, delay=backoff(after.infrastructure_failures), cause=cause, history=after)
+    if counted and after.counted_failures == 1:
+        return Verdict(requeue=True, delay=FIRST_DELAY, cause=cause, history=after)
+    return Verdict(requeue=False, delay=0, cause=cause, history=after)
+
+
+def backoff(failures: int) -> float:
+    """Returns the seconds to wait after the n-th infrastructure failure: none after the first, then 10 s doubling up to 10 min."""
+    return 0.0 if failures <= 1 else min(FIRST_DELAY * 2.0 ** min(failures - 2, 16), LONGEST_DELAY)

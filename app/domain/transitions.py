@@ -1,0 +1,49 @@
+"""The one table of a job's transitions. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.domain.errors import ConflictError
+from palestra.contract.states import FINAL_JOB_STATES, JobState
+
+_QUEUED, _STARTING, _RUNNING = JobState.QUEUED, JobState.STARTING, JobState.RUNNING
+_PAUSING, _PAUSED, _CANCELLING, _PREEMPTING, _LOST = (
+    JobState.PAUSING,
+    JobState.PAUSED,
+    JobState.CANCELLING,
+    JobState.PREEMPTING,
+    JobState.LOST,
+)
+_SUCCEEDED, _FAILED, _CANCELLED = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
+
+ALLOWED: Final[Mapping[JobState, frozenset[JobState]]] = {
+    _QUEUED: frozenset({_STARTING, _PAUSED, _CANCELLED, _FAILED}),
+    _STARTING: frozenset({_RUNNING, _PAUSING, _CANCELLING, _PREEMPTING, _LOST, _SUCCEEDED, _FAILED}),
+    _RUNNING: frozenset({_PAUSING, _CANCELLING, _PREEMPTING, _LOST, _SUCCEEDED, _FAILED}),
+    _PAUSING: frozenset({_PAUSED, _CANCELLING, _SUCCEEDED, _FAILED}),
+    _PAUSED: frozenset({_QUEUED, _CANCELLED}),
+    _CANCELLING: frozenset({_CANCELLED, _SUCCEEDED}),
+    _PREEMPTING: frozenset({_QUEUED, _PAUSING, _CANCELLING, _LOST, _SUCCEEDED, _FAILED}),
+    _LOST: frozenset({_QUEUED, _FAILED}),
+    _SUCCEEDED: frozenset(),
+    _FAILED: frozenset(),
+    _CANCELLED: frozenset(),
+}
+"""From each state to those that may follow. An attempt that ends while its job is asked to stop gives what was asked for: a trainer that
+dies in `cancelling` or `pausing` leaves `cancelled` or `paused`, and work that was finished before the wish arrived is `succeeded`."""
+
+
+def check(old: JobState, new: JobState) -> None:
+    """Refuses a transition that the table does not hold.
+
+    Raises:
+        ConflictError: With the code `already_final` for a final state, else `invalid_transition`.
+    """
+    if new in ALLOWED[old]:
+        return
+    if old in FINAL_JOB_STATES:
+        raise ConflictError("already_final", f"The job has already {_ENDED[old]}; a finished job never changes again.")
+    raise ConflictError("invalid_transition", f"A job that is {old} cannot become {new}. Read its state again and decide anew.")
+
+
+_ENDED: Final = {_SUCCEEDED: "succeeded", _FAILED: "failed", _CANCELLED: "been cancelled"}

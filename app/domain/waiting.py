@@ -1,0 +1,56 @@
+"""Why a queued job has not started, in words. Pure."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    """A pool as its queue sees it."""
+
+    name: str
+    registered: int = 0
+    """Workers that ever registered."""
+    workers: int = 0
+    """Workers that take jobs now."""
+    slots: int = 0
+    free_slots: int = 0
+    most_gpus: int = 0
+    """Most GPUs of one worker that takes jobs now."""
+    versions: frozenset[int] = frozenset()
+    """Work order versions that the workers speak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A queued job."""
+
+    gpus: int
+    version: int
+    position: int
+    delay_seconds: float
+    """Until it may be rung; 0 when it may now."""
+
+
+def explain(job: Waiting, pool: PoolFacts) -> str:
+    """Returns one sentence on what the job waits for."""
+    return _no_worker(job, pool) or _not_yet(job, pool)
+
+
+def _no_worker(job: Waiting, pool: PoolFacts) -> str | None:
+    if not pool.registered:
+        return f"No worker is registered in the pool {pool.name}. Start one: palestra worker --pool {pool.name}"
+    if not pool.workers:
+        return f"No worker of the pool {pool.name} takes jobs now: each is offline or draining."
+    if job.gpus > pool.most_gpus:
+        return f"No worker of the pool {pool.name} offers {job.gpus} GPUs; the largest has {pool.most_gpus}."
+    if job.version not in pool.versions:
+        return f"No worker of the pool {pool.name} speaks version {job.version} of the work order: upgrade the workers."
+    return None
+
+
+def _not_yet(job: Waiting, pool: PoolFacts) -> str:
+    if job.delay_seconds > 0:
+        return f"Waits {job.delay_seconds:.0f} s more after a failure of the machine that it ran on."
+    if not pool.free_slots:
+        return f"All {pool.slots} slots of the pool {pool.name} are busy; place {job.position} in the queue."
+    return "A worker was asked to start it."

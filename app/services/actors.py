@@ -1,0 +1,10 @@
+"""How the audit log names who acted."""
+
+from app.domain.principal import Principal
+
+
+def actor(principal: Principal) -> str:
+    """Returns `attempt:ID`, `token:ID` or `user:ID`."""
+    if principal.attempt_id is not None:
+        return f"attempt:{principal.attempt_id}"
+    return f"token:{principal.token_id}" if principal.token_id is not None else f"user:{principal.user_id}"

@@ -1,0 +1,134 @@
+"""Experiments: submitted, listed, read, archived."""
+
+from app.db.engine import Session
+from app.db.models.experiments import Experiment, Run
+from app.db.repositories import audit
+from app.db.repositories import experiments as rows
+from app.db.repositories import jobs as job_rows
+from app.db.repositories.experiments import ExperimentFilter
+from app.domain.errors import ConflictError, NotFoundError
+from app.domain.paging import PageRequest, keyset
+from app.domain.principal import Principal
+from app.services import catalogue, gate, jobs, pages, views
+from app.services.actors import actor
+from palestra.contract.definition import definition_hash, experiment_id, identity_hash
+from palestra.contract.documents import canonical_json
+from palestra.contract.names import new_id
+from palestra.contract.options import Submission
+from palestra.contract.resources import ExperimentDetail, ExperimentView
+from palestra.contract.states import RunState
+from palestra.contract.views import Page
+
+__all__ = ["ExperimentFilter", "PageRequest", "archive", "get", "list_experiments", "submit"]
+
+
+async def submit(session: Session, principal: Principal, submission: Submission) -> tuple[ExperimentDetail, bool]:
+    """Makes an experiment with one run and one queued job per seed.
+
+    The same definition and code in a project give the experiment that exists, and add the seeds that it misses; two submissions at once
+    make one. An archived experiment comes back.
+
+    Returns:
+        The experiment, and whether it is new.
+
+    Raises:
+        InvalidError: If no worker of the pool could work on it.
+        ConflictError: If another experiment of the project happens to have the same ID.
+    """
+    options = submission.options
+    await catalogue.check(session, principal, options.pool, submission.definition, options.schedule)
+    new = await rows.insert_experiment(session, _row(principal, submission))
+    experiment = await rows.by_identity(session, principal.project_id, identity_hash(submission.definition, submission.code))
+    if experiment is None:
+        raise ConflictError("id_taken", "Another experiment of this project has the same ID. Give this one another name.")
+    if new:
+        _audit(session, principal, experiment, "experiment.create")
+    elif experiment.archived_at is not None:
+        await rows.set_archived(session, experiment, archived=False)
+        _audit(session, principal, experiment, "experiment.restore")
+    runs = await _add_runs(session, principal, experiment, submission)
+    if runs:
+        await jobs.queue_training(session, principal, experiment, runs, options)
+    await gate.tell_experiment(session, experiment)
+    return await _detail(session, experiment), new
+
+
+def _row(principal: Principal, submission: Submission) -> dict[str, object]:
+    definition, code = submission.definition, submission.code
+    return {
+        "project_id": principal.project_id,
+        "id": experiment_id(definition, code),
+        "identity_hash": identity_hash(definition, code),
+        "definition_hash": definition_hash(definition),
+        "schema_version": definition.schema_version,
+        "definition": canonical_json(definition).decode(),
+        "code": code.model_dump(mode="json"),
+        "name": definition.name,
+        "notes": definition.notes,
+        "kind": definition.kind,
+        "agent": definition.agent.name,
+        "env": definition.env.id,
+        "created_by": principal.user_id,
+    }
+
+
+async def _add_runs(session: Session, principal: Principal, experiment: Experiment, submission: Submission) -> list[Run]:
+    known = await rows.seeds_of(session, experiment)
+    missing = [seed for seed in submission.options.seeds if seed not in known]
+    if not missing:
+        return []
+    submission_id = await rows.insert_submission(session, experiment, submission.provenance, principal.user_id)
+    same = {"project_id": experiment.project_id, "experiment_id": experiment.id, "created_by": principal.user_id}
+    new = [{**same, "id": new_id("run"), "seed": seed, "submission_id": submission_id, "state": RunState.QUEUED.value} for seed in missing]
+    return await rows.insert_runs(session, new)
+
+
+async def list_experiments(session: Session, principal: Principal, wanted: ExperimentFilter, request: PageRequest) -> Page[ExperimentView]:
+    """Returns a page of the project's experiments; sorts by `created_at` and `name`."""
+    keys = keyset(request, rows.EXPERIMENT_COLUMNS)
+    found = await rows.page(session, principal.project_id, wanted, keys)
+    return await pages.cut(found, request, keys, lambda shown: views.experiment_views(session, shown))
+
+
+async def get(session: Session, principal: Principal, experiment_id: str) -> ExperimentDetail:
+    """Returns an experiment.
+
+    Raises:
+        NotFoundError: If the project has none of that ID.
+    """
+    return await _detail(session, await _find(session, principal, experiment_id))
+
+
+async def archive(session: Session, principal: Principal, experiment_id: str) -> ExperimentDetail:
+    """Hides an experiment from lists; nothing is deleted, and archiving twice changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that ID.
+        ConflictError: While one of its jobs has not ended.
+    """
+    experiment = await _find(session, principal, experiment_id)
+    if experiment.archived_at is None:
+        busy = await job_rows.unfinished_of_experiment(session, principal.project_id, experiment.id)
+        if busy:
+            raise ConflictError("experiment_active", f"{busy} of its jobs have not ended. Cancel them first.")
+        await rows.set_archived(session, experiment, archived=True)
+        _audit(session, principal, experiment, "experiment.archive")
+        await gate.tell_experiment(session, experiment)
+    return await _detail(session, experiment)
+
+
+async def _find(session: Session, principal: Principal, experiment_id: str) -> Experiment:
+    experiment = await rows.get(session, principal.project_id, experiment_id)
+    if experiment is None:
+        raise NotFoundError("experiment")
+    return experiment
+
+
+async def _detail(session: Session, experiment: Experiment) -> ExperimentDetail:
+    (view,) = await views.experiment_views(session, [experiment])
+    return ExperimentDetail(**dict(view), definition=views.definition_of(experiment))
+
+
+def _audit(session: Session, principal: Principal, experiment: Experiment, action: str) -> None:
+    row = {"project_id": experiment.project_id, "actor": actor(principal), "action": action, "object_type": "experiment"}
+    audit.append(session, {**row, "object_id": experiment.id, "data": {"definition_hash": experiment.definition_hash}})

@@ -1,0 +1,177 @@
+"""Jobs: queued, listed, read, paused, resumed, cancelled."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from app.db.engine import QUEUE, Session, announce
+from app.db.models.experiments import Experiment, Run
+from app.db.models.jobs import Job
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import jobs as rows
+from app.db.repositories.jobs import JobFilter
+from app.domain.errors import ConflictError, NotFoundError
+from app.domain.paging import PageRequest, keyset
+from app.domain.principal import Principal
+from app.services import catalogue, gate, pages, runs, snapshots, views
+from app.services.actors import actor
+from app.services.gate import Why
+from palestra.contract.names import Schedule, new_id
+from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest
+from palestra.contract.resources import JobView
+from palestra.contract.states import Cause, JobState
+from palestra.contract.views import Page
+from palestra.contract.work_order import WORK_ORDER_VERSION
+
+__all__ = ["JobFilter", "PageRequest", "cancel", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
+
+_NEEDS_SNAPSHOT: Final = frozenset({Schedule.EVALUATE, Schedule.EXPORT})
+_STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING})
+
+
+async def queue_training(session: Session, principal: Principal, experiment: Experiment, new: Sequence[Run], options: JobOptions) -> None:
+    """Queues one job for each of the new runs of an experiment."""
+    columns = _columns(principal, experiment.id, options, options.schedule)
+    job_of = {run.id: new_id("job") for run in new}
+    queued = await rows.insert(
+        session, [{**columns, "id": job_id} for job_id in job_of.values()], {job_of[run.id]: [run.id] for run in new}
+    )
+    if options.schedule.writes_training_state:
+        for run in new:
+            run.job_id = job_of[run.id]
+        await session.flush()
+    await _tell_queued(session, queued, new)
+
+
+async def submit(session: Session, principal: Principal, run_id: str, request: JobRequest) -> JobView:
+    """Queues a schedule on an existing run.
+
+    Raises:
+        NotFoundError: If the project has no such run, or the run no such snapshot.
+        InvalidError: If the pool's workers cannot do it, or the snapshot was deleted or is not verified.
+        ConflictError: With the code `run_busy` while a training job of the run has not ended, `no_snapshot` while there is none to read.
+    """
+    run = await runs.find(session, principal, run_id)
+    experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
+    assert experiment is not None
+    await catalogue.check(session, principal, request.pool, views.definition_of(experiment), request.schedule)
+    if request.schedule.writes_training_state:
+        await _check_idle(session, run)
+    elif request.schedule in _NEEDS_SNAPSHOT or request.evaluate.snapshot not in {"newest", "best"}:
+        await snapshots.resolve(session, run.id, request.evaluate.snapshot)
+    columns = _columns(principal, run.experiment_id, request, request.schedule)
+    evaluate = None if request.schedule.writes_training_state else request.evaluate.model_dump(mode="json")
+    (job,) = await rows.insert(session, [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}], {job_id: [run.id]})
+    if request.schedule.writes_training_state:
+        run.job_id = job.id
+        await experiment_rows.set_run(session, run.id, {**gate.derived(job, run, Why(actor=actor(principal))), "job_id": job.id})
+    await _tell_queued(session, [job], [run] if request.schedule.writes_training_state else [])
+    return await _view(session, job)
+
+
+async def _check_idle(session: Session, run: Run) -> None:
+    await experiment_rows.lock_run(session, run.id)
+    busy = await rows.unfinished_training(session, run.id)
+    if busy is not None:
+        how = "Resume it." if busy.state == JobState.PAUSED else "Wait until it ends, or cancel it."
+        raise ConflictError("run_busy", f"The job {busy.id} of this run is {busy.state}; a run has one training job at a time. {how}")
+
+
+def _columns(principal: Principal, experiment_id: str, options: JobOptions | JobRequest, schedule: Schedule) -> dict[str, Any]:
+    return {
+        "project_id": principal.project_id,
+        "experiment_id": experiment_id,
+        "schedule": schedule.value,
+        "state": JobState.QUEUED.value,
+        "pool": options.pool,
+        "priority": options.priority,
+        "gpus": options.resources.gpus,
+        "resources": options.resources.model_dump(mode="json"),
+        "limits": options.limits.model_dump(mode="json"),
+        "evaluate": None if schedule.writes_training_state else EvaluateOptions().model_dump(mode="json"),
+        "work_order_version": WORK_ORDER_VERSION,
+        "created_by": principal.user_id,
+    }
+
+
+async def _tell_queued(session: Session, queued: Sequence[Job], changed: Sequence[Run]) -> None:
+    announce(session, QUEUE)
+    await gate.tell_jobs(session, queued)
+    await gate.tell_runs(session, changed)
+
+
+async def list_jobs(session: Session, principal: Principal, wanted: JobFilter, request: PageRequest) -> Page[JobView]:
+    """Returns a page of the project's jobs; sorts by `created_at` and `priority`."""
+    keys = keyset(request, rows.COLUMNS)
+    found = await rows.page(session, principal.project_id, wanted, keys)
+    return await pages.cut(found, request, keys, lambda shown: views.job_views(session, shown))
+
+
+async def get(session: Session, principal: Principal, job_id: str) -> JobView:
+    """Returns a job.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+    """
+    return await _view(session, await _find(session, principal, job_id))
+
+
+async def pause(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
+    """Asks a job to save a snapshot and to give its slot back; a queued one leaves the queue at once. Pausing twice changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+        ConflictError: If the job has ended or is being cancelled.
+    """
+    job = await _find(session, principal, job_id, lock=True)
+    state = JobState(job.state)
+    if state not in {JobState.PAUSING, JobState.PAUSED}:
+        to = JobState.PAUSED if state is JobState.QUEUED else JobState.PAUSING
+        await gate.move(session, job, to, _wish(principal, reason))
+    return await _view(session, job)
+
+
+async def resume(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
+    """Puts a paused job back into the queue. Resuming a job that waits or works changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+        ConflictError: If the job has ended, is being cancelled, or has not come to rest yet after a pause.
+    """
+    job = await _find(session, principal, job_id, lock=True)
+    if job.state == JobState.PAUSING:
+        raise ConflictError("still_pausing", "The job is saving its snapshot. Resume it once it is paused.")
+    if job.state not in {JobState.QUEUED, JobState.STARTING, JobState.RUNNING}:
+        await gate.move(session, job, JobState.QUEUED, _wish(principal, reason))
+    return await _view(session, job)
+
+
+async def cancel(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
+    """Ends a job for good; one that works saves a snapshot first. Cancelling twice changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+        ConflictError: With the code `already_final` if the job succeeded or failed.
+    """
+    job = await _find(session, principal, job_id, lock=True)
+    state = JobState(job.state)
+    if state not in {JobState.CANCELLING, JobState.CANCELLED}:
+        holds_lease = state in _STOPPABLE or state is JobState.PAUSING
+        to = JobState.CANCELLING if holds_lease else JobState.CANCELLED
+        await gate.move(session, job, to, _wish(principal, reason))
+    return await _view(session, job)
+
+
+def _wish(principal: Principal, reason: str) -> Why:
+    return Why(actor=actor(principal), cause=Cause.USER, reason=reason)
+
+
+async def _find(session: Session, principal: Principal, job_id: str, *, lock: bool = False) -> Job:
+    job = await rows.get(session, principal.project_id, job_id, lock=lock)
+    if job is None:
+        raise NotFoundError("job")
+    return job
+
+
+async def _view(session: Session, job: Job) -> JobView:
+    (view,) = await views.job_views(session, [job])
+    return view
