@@ -1,39 +1,49 @@
 """Reads evaluations."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import InstrumentedAttribute, aliased
 from sqlalchemy.sql import ColumnElement
 
 from app.db.engine import Session
 from app.db.models.curves import Evaluation
+from app.db.repositories.keysets import paged
+from app.domain.paging import Keyset
+
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Evaluation.created_at, "env_step": Evaluation.env_step}
 
 _FARTHEST = (Evaluation.env_step.desc(), Evaluation.update.desc(), Evaluation.id.desc())
 
 
-async def of_run(session: Session, run_id: str, *, include_superseded: bool) -> Sequence[Evaluation]:
-    """Returns a run's evaluations, in the order of training."""
+async def page(session: Session, run_id: str, keys: Keyset, *, superseded: bool) -> Sequence[Evaluation]:
+    """Returns a page of a run's evaluations and one row more; superseded ones on request."""
     query = select(Evaluation).where(Evaluation.run_id == run_id)
-    if not include_superseded:
+    if not superseded:
         query = query.where(Evaluation.superseded.is_(False))
-    return (await session.scalars(query.order_by(Evaluation.env_step, Evaluation.update, Evaluation.fence, Evaluation.id))).all()
+    return (await session.scalars(paged(query, keys, COLUMNS, Evaluation.id))).all()
 
 
-async def latest(session: Session, run_ids: Collection[str]) -> Sequence[Evaluation]:
-    """Returns the farthest evaluation of each run."""
-    return await _first_of_each(session, run_ids, _FARTHEST)
+async def latest(session: Session, run_ids: Collection[str]) -> dict[str, Evaluation]:
+    """Returns the evaluation at the farthest point of each run's history, by run; of several there, the newest."""
+    return {row.run_id: row for row in await session.scalars(_first_of_each(Evaluation.run_id.in_(run_ids), order=_FARTHEST))}
 
 
-async def best(session: Session, run_ids: Collection[str]) -> Sequence[Evaluation]:
-    """Returns the evaluation with the highest finite mean return of each run."""
-    return await _first_of_each(session, run_ids, (Evaluation.score.desc(), *_FARTHEST), Evaluation.score.is_not(None))
+async def best(session: Session, run_ids: Collection[str]) -> dict[str, Evaluation]:
+    """Returns the evaluation with the highest finite mean return of each run, by run; of equal ones, the farthest."""
+    query = _first_of_each(Evaluation.run_id.in_(run_ids), Evaluation.score.is_not(None), order=(Evaluation.score.desc(), *_FARTHEST))
+    return {row.run_id: row for row in await session.scalars(query)}
 
 
-async def _first_of_each(
-    session: Session, run_ids: Collection[str], order: tuple[ColumnElement[object], ...], *conditions: ColumnElement[bool]
-) -> Sequence[Evaluation]:
+async def latest_scores(session: Session, project_id: str, experiment_ids: Collection[str]) -> list[tuple[str, float]]:
+    """Returns (experiment, mean return) of the latest evaluation of each run, where it is finite."""
+    of_experiments = (Evaluation.project_id == project_id, Evaluation.experiment_id.in_(experiment_ids))
+    rows = await session.scalars(_first_of_each(*of_experiments, order=_FARTHEST))
+    return [(row.experiment_id, row.score) for row in rows if row.score is not None]
+
+
+def _first_of_each(*conditions: ColumnElement[bool], order: tuple[ColumnElement[Any], ...]) -> Select[tuple[Evaluation]]:
     rank = func.row_number().over(partition_by=Evaluation.run_id, order_by=order).label("rank")
-    ranked = select(Evaluation, rank).where(Evaluation.run_id.in_(run_ids), Evaluation.superseded.is_(False), *conditions).subquery()
-    first = aliased(Evaluation, ranked)
-    return (await session.scalars(select(first).where(ranked.c.rank == 1))).all()
+    ranked = select(Evaluation, rank).where(Evaluation.superseded.is_(False), *conditions).subquery()
+    return select(aliased(Evaluation, ranked)).where(ranked.c.rank == 1)
