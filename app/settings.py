@@ -129,6 +129,12 @@ class Settings(BaseModel):
         return self.database_url.get_secret_value() or f"sqlite:///{(self.data_dir / 'palestra.db').resolve()}"
 
     @property
+    def sqlite_path(self) -> Path | None:
+        """The file of an SQLite database; `None` for another database."""
+        scheme, _, rest = self.database.partition("://")
+        return Path(rest.removeprefix("/") or "/").absolute() if scheme.split("+", 1)[0] == "sqlite" else None
+
+    @property
     def artifact_dir(self) -> Path:
         """The directory of stored blobs."""
         return Path(self.artifacts_url.removeprefix("file://")) if self.artifacts_url else self.data_dir / "blobs"

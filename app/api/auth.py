@@ -79,11 +79,11 @@ def cookie_name(request: Request) -> str:
     return "__Host-palestra_session" if settings(request).secure_cookies else "palestra_session"
 
 
-def check_same_origin(request: Request) -> None:
-    """Refuses what another site's page makes a browser send: 403."""
+def check_same_origin(request: Request, *, programs: bool = False) -> None:
+    """Refuses what another site's page makes a browser send: 403. Programs send neither header; they pass only where that is said."""
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
-    if site not in {None, "same-origin", "none"} or (site is None and origin is None):
+    if site not in {None, "same-origin", "none"} or (site is None and origin is None and not programs):
         raise forbidden("cross_site", "Changes must come from the dashboard itself. Use a bearer token from programs.")
     if origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower():
         raise forbidden("cross_site", "The Origin header names another site. Use a bearer token from programs.")

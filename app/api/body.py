@@ -33,6 +33,7 @@ def json_body(model: type[Model], *, limit: int | None = None, required: bool = 
 
     async def read(request: Request) -> Model:
         raw = await read_bytes(request, limit or request.app.state.settings.max_body_bytes)
+        request.state.raw_body = raw
         if not raw and not required:
             return model()
         check_content_type(request)

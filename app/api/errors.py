@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
@@ -26,8 +25,6 @@ from app.domain.errors import (
 )
 from palestra.contract.problems import explain, pointer
 from palestra.contract.views import FieldProblem, Problem
-
-_log = structlog.get_logger("palestra.api")
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -155,12 +152,6 @@ async def _on_parameters(request: Request, error: Exception) -> Response:
     return problem_response(request, ApiError(422, "invalid_parameter", _detail(problems), errors=problems))
 
 
-async def _on_crash(request: Request, error: Exception) -> Response:
-    _log.error("request.crashed", request_id=request_id(request), exc_info=error)
-    code, detail = _SENTENCES[500]
-    return problem_response(request, ApiError(500, code, detail))
-
-
 def _parameter_problem(details: Mapping[str, Any]) -> FieldProblem:
     where, *path = details["loc"]
     message = str(details["msg"]).removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be")
@@ -200,5 +191,4 @@ _HANDLERS: Final[Mapping[type[Exception], _Handler]] = {
     DomainError: _on_domain_error,
     HTTPException: _on_http_exception,
     RequestValidationError: _on_parameters,
-    Exception: _on_crash,
 }

@@ -5,7 +5,6 @@ Owns the check of every credential. Passwords are kept as argon2id, all other se
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from argon2 import PasswordHasher
@@ -16,11 +15,13 @@ from app.db.models.access import LoginSession, Token
 from app.db.models.projects import Membership, Project, User
 from app.db.repositories import access as rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnauthenticatedError
+from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
 from app.settings import Settings
 from palestra.contract.access import LoginRequest, SetupRequest, TokenRequest, TokenView
 from palestra.contract.names import Scope, new_id
+from palestra.contract.views import Page
 
 _PASSWORDS: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 _NOBODY: Final = _PASSWORDS.hash("a password that nobody has")
@@ -50,6 +51,14 @@ class Login:
     def csrf(self) -> str:
         """The token that the dashboard sends with every change."""
         return csrf_token(self.secret)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a caller is, and what pages of a browser login must send."""
+
+    principal: Principal
+    csrf: str | None
 
 
 async def bootstrap(session: Session, project: str = DEFAULT_PROJECT, admin: str = DEFAULT_ADMIN) -> Membership:
@@ -183,10 +192,12 @@ async def issue_token(session: Session, project_id: str, user_id: str, request: 
     return _view(token, secret)
 
 
-async def list_tokens(session: Session, principal: Principal, after: tuple[datetime, str] | None, limit: int) -> list[TokenView]:
-    """Returns tokens, newest first: all of the project for an admin, else the caller's own."""
+async def list_tokens(session: Session, principal: Principal, page: PageRequest) -> Page[TokenView]:
+    """Returns tokens: all of the project for an admin, else the caller's own."""
     owner = None if principal.permits(Scope.ADMIN) else principal.user_id
-    return [_view(token) for token in await rows.tokens(session, principal.project_id, owner, after, limit)]
+    keys = keyset(page, rows.TOKEN_COLUMNS)
+    found = await rows.tokens(session, principal.project_id, owner, keys)
+    return Page[TokenView](items=[_view(token) for token in found[: keys.limit]], next_cursor=rows.next_cursor(found, page.sort, keys))
 
 
 async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:

@@ -1,17 +1,22 @@
 """Rows of people and credentials. Secrets arrive here as hashes only."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any, Final
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import IdempotencyKey, LoginLink, LoginSession, Token
 from app.db.models.jobs import Attempt
 from app.db.models.projects import Audit, Membership, Project, User
+from app.db.repositories.keysets import key_of, paged
+from app.domain.paging import Keyset, cursor
+
+TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Token.created_at, "name": Token.name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +90,20 @@ async def live_login(session: Session, secret_hash: str, idle_seconds: float, ma
     )
 
 
-async def tokens(session: Session, project_id: str, user_id: str | None, after: tuple[datetime, str] | None, limit: int) -> list[Token]:
-    """Returns a project's tokens, newest first, of one user where one is named."""
-    query = select(Token).where(Token.project_id == project_id).order_by(Token.created_at.desc(), Token.id.desc()).limit(limit)
+async def tokens(session: Session, project_id: str, user_id: str | None, keys: Keyset) -> Sequence[Token]:
+    """Returns a page of a project's tokens, of one user where one is named, and one row more."""
+    query = select(Token).where(Token.project_id == project_id)
     if user_id is not None:
         query = query.where(Token.user_id == user_id)
-    if after is not None:
-        created_at, token_id = after
-        query = query.where((Token.created_at < created_at) | ((Token.created_at == created_at) & (Token.id < token_id)))
-    return list(await session.scalars(query))
+    return (await session.scalars(paged(query, keys, TOKEN_COLUMNS, Token.id))).all()
+
+
+def next_cursor(found: Sequence[Token], sort: str, keys: Keyset) -> str | None:
+    """Returns the cursor after a page, `None` after the last."""
+    if len(found) <= keys.limit:
+        return None
+    last = found[keys.limit - 1]
+    return cursor(sort, key_of(getattr(last, keys.column)), last.id)
 
 
 async def token(session: Session, project_id: str, token_id: str) -> Token | None:
@@ -182,3 +192,8 @@ def audit(session: Session, project_id: str, actor: str, action: str, object_id:
     """Appends to the audit log, in the transaction of the change."""
     kind = action.partition(".")[0]
     session.add(Audit(project_id=project_id, actor=actor, action=action, object_type=kind, object_id=object_id, data={}))
+
+
+async def ping(session: Session) -> None:
+    """Asks the database for nothing but an answer."""
+    await session.execute(select(1))

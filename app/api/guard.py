@@ -1,0 +1,106 @@
+"""The outermost layer: request ids, the Host allow-list, security headers, and an answer where the server itself fails.
+
+There are no CORS headers anywhere: other origins may not read answers.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import structlog
+from fastapi import Request
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.errors import ApiError, problem_response
+from palestra.contract.names import new_id
+
+_log = structlog.get_logger("palestra.api")
+
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
+_HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
+    "connect-src 'self'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""Scripts come from our own files alone. Styles may be inline: the component library writes its colour variables so."""
+
+_HEADERS: Final[Mapping[str, str]] = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+}
+
+
+class Guard:
+    """ASGI middleware around every request."""
+
+    def __init__(self, app: ASGIApp, host_names: frozenset[str], *, tls: bool = False) -> None:
+        self._app = app
+        self._host_names = host_names
+        self._tls = tls
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request; web sockets are not spoken here."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        started = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                self._add_headers(scope, message, request_id)
+            await send(message)
+
+        refusal = self._check_host(scope)
+        if refusal is not None:
+            await problem_response(Request(scope), refusal)(scope, receive, guarded)
+            return
+        try:
+            await self._app(scope, receive, guarded)
+        except Exception as error:  # noqa: BLE001 - the last place where an answer can still be given
+            _log.error("request.crashed", request_id=request_id, method=scope["method"], path=scope["path"], exc_info=error)
+            if not started:
+                await problem_response(Request(scope), _crash())(scope, receive, guarded)
+
+    def _check_host(self, scope: Scope) -> ApiError | None:
+        hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
+        match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+        if match is None:
+            return ApiError(400, "invalid_host", "Send exactly one valid Host header.")
+        if match["name"] not in self._host_names:
+            return ApiError(421, "misdirected", "This server does not answer for that host name. Add it to the setting allowed_hosts.")
+        return None
+
+    def _add_headers(self, scope: Scope, message: Message, request_id: str) -> None:
+        headers = MutableHeaders(scope=message)
+        for name, value in _HEADERS.items():
+            headers.setdefault(name, value)
+        if scope["path"].startswith("/api/"):
+            headers.setdefault("Cache-Control", "no-store")
+        if self._tls:
+            headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+        headers["X-Request-ID"] = request_id
+
+
+def _request_id(scope: Mapping[str, Any]) -> str:
+    sent = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+    return sent.decode() if _REQUEST_ID.fullmatch(sent) else new_id("aud").removeprefix("aud_")
+
+
+def _crash() -> ApiError:
+    return ApiError(500, "internal_error", "The server failed. Nothing was changed; its log has the request_id.")

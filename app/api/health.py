@@ -1,0 +1,39 @@
+"""Whether the process lives, and whether it can serve. Public: they tell nothing else."""
+
+import asyncio
+from typing import Literal
+
+from fastapi import APIRouter, Request
+
+from app.api.deps import database
+from app.api.errors import ApiError
+from app.db.repositories import access as rows
+from palestra.contract.views import View
+
+router = APIRouter(tags=["health"])
+
+
+class Health(View):
+    """The server answers."""
+
+    status: Literal["ok"] = "ok"
+
+
+@router.get("/healthz")
+async def healthz() -> Health:
+    """Answers as long as the process lives."""
+    return Health()
+
+
+@router.get("/readyz", responses={503: {}})
+async def readyz(request: Request) -> Health:
+    """Answers 200 once the database answers and every part has started, else 503."""
+    try:
+        async with asyncio.timeout(5):
+            async with database(request).read() as session:
+                await rows.ping(session)
+    except Exception:  # noqa: BLE001 - whatever the reason, the server is not ready
+        raise ApiError(503, "database_unavailable", "The database does not answer. Check its address and that it runs.") from None
+    if not getattr(request.app.state, "ready", False):
+        raise ApiError(503, "starting", "The server is still starting. Try again in a moment.", headers={"Retry-After": "1"})
+    return Health()

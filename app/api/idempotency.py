@@ -1,0 +1,76 @@
+"""`Idempotency-Key` (IETF draft-ietf-httpapi-idempotency-key-header): a repeated request gets the first one's answer.
+
+The key is written in the transaction of the change. Of two equal requests at once, one waits in the database for the other.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Header, Request, Response
+from pydantic import BaseModel
+
+from app.api.auth import CurrentPrincipal
+from app.api.deps import WriteSession
+from app.api.errors import ApiError
+from app.db.engine import Session
+from app.domain.principal import Principal
+from app.services import replay
+from app.services.replay import Answer
+
+MAX_KEY = 255
+REPLAYED = "Idempotency-Replayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Runs a change at most once per key."""
+
+    request: Request
+    principal: Principal
+    session: Session
+    key: str | None
+
+    async def __call__(self, change: Callable[[], Awaitable[Answer]]) -> Response:
+        """Returns the answer of `change`, or of the request that carried this key before.
+
+        Raises:
+            ApiError: 409 if the key was used for another request.
+        """
+        if self.key is None:
+            return _response(await change(), replayed=False)
+        answer, replayed = await replay.once(self.session, self.principal, self.key, self._fingerprint(), change)
+        return _response(answer, replayed=replayed)
+
+    def _fingerprint(self) -> str:
+        route = f"{self.request.method} {self.request.scope['path']}\n".encode()
+        return hashlib.sha256(route + self.request.state.raw_body).hexdigest()
+
+
+def read_key(idempotency_key: Annotated[str | None, Header(description="Repeats of a request with one key change nothing.")] = None) -> str | None:
+    """Returns the request's key."""
+    key = None if idempotency_key is None else idempotency_key.strip().strip('"')
+    if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
+        raise ApiError(422, "invalid_idempotency_key", f"Idempotency-Key must be 1 to {MAX_KEY} visible ASCII characters.")
+    return key
+
+
+def once(request: Request, principal: CurrentPrincipal, session: WriteSession, key: Annotated[str | None, Depends(read_key)]) -> Once:
+    """The dependency of routes that may be repeated."""
+    return Once(request, principal, session, key)
+
+
+def answer(view: BaseModel, status: int, location: str | None = None) -> Answer:
+    """Returns a view as it goes over the wire."""
+    return Answer(status=status, body=view.model_dump_json().encode(), location=location)
+
+
+def _response(answer: Answer, *, replayed: bool) -> Response:
+    headers = {REPLAYED: "true"} if replayed else {}
+    if answer.location is not None:
+        headers["Location"] = answer.location
+    return Response(answer.body, answer.status, headers, "application/json")
+
+
+OnceDep = Annotated[Once, Depends(once)]

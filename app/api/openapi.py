@@ -1,0 +1,127 @@
+"""The OpenAPI 3.1 document, honest about every answer: what a route can refuse follows from what it reads and what it needs."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import RouteContext, iter_route_contexts
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+import palestra
+from app.api.auth import NEEDS
+from app.api.body import body_model
+from palestra.contract.views import Problem
+
+_TEMPLATE: Final = "#/components/schemas/{model}"
+_PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_REASONS: Final = {
+    400: "The request could not be read.",
+    401: "No good credential.",
+    403: "The credential does not permit this.",
+    404: "There is no such resource in this project.",
+    409: "The state does not permit this.",
+    413: "Too large.",
+    415: "Not JSON.",
+    421: "Another host name.",
+    422: "Not valid.",
+    429: "Too often.",
+    503: "Not now.",
+}
+
+
+def build(app: FastAPI) -> dict[str, Any]:
+    """Returns the document of an application."""
+    routes = [context for context in iter_route_contexts(app.routes) if hasattr(context.original_route, "dependant")]
+    document = get_openapi(title="Palestra", version=palestra.__version__, routes=routes, separate_input_output_schemas=True)
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    names = _add_models(schemas, routes)
+    for context in routes:
+        for method in context.methods or ():
+            _complete(document["paths"][context.path_format][method.lower()], context, names)
+    return document
+
+
+def dependants(dependant: Dependant) -> Iterator[Dependant]:
+    """Yields a dependency and all that it depends on."""
+    yield dependant
+    for child in dependant.dependencies:
+        yield from dependants(child)
+
+
+def need_of(context: RouteContext) -> str | None:
+    """Returns what a route needs of its caller: a scope, `attempt`, `login`; `None` where it names nothing."""
+    needs = (getattr(dependant.call, NEEDS, None) for dependant in dependants(context.dependant))
+    return next((need for need in needs if need is not None), None)
+
+
+def _add_models(schemas: dict[str, Any], routes: Iterable[RouteContext]) -> dict[type[BaseModel], str]:
+    """Adds the schemas of all bodies; one that differs from the answer's schema of the same name gets the suffix `Input`."""
+    bodies = [model for context in routes for model, _ in _bodies(context)]
+    models = list(dict.fromkeys(bodies))
+    _, problem = models_json_schema([(Problem, "serialization")], ref_template=_TEMPLATE)
+    schemas.update(problem["$defs"])
+    mapping, found = models_json_schema([(model, "validation") for model in models], ref_template=_TEMPLATE)
+    definitions: dict[str, Any] = found.get("$defs", {})
+    renamed = _conflicts(schemas, definitions)
+    for name, schema in definitions.items():
+        schemas[renamed.get(name, name)] = _renamed(schema, renamed)
+    names = {model: mapping[(model, "validation")]["$ref"].rpartition("/")[2] for model in models}
+    return {model: renamed.get(name, name) for model, name in names.items()}
+
+
+def _conflicts(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str, str]:
+    """Names whose two schemas differ, or that lead to such a name."""
+    renamed = {name: f"{name}Input" for name, schema in definitions.items() if name in schemas and schemas[name] != schema}
+    while True:
+        more = {
+            name: f"{name}Input"
+            for name, schema in definitions.items()
+            if name in schemas and name not in renamed and _renamed(schema, renamed) != schema
+        }
+        if not more:
+            return renamed
+        renamed.update(more)
+
+
+def _renamed(schema: Any, renamed: dict[str, str]) -> Any:
+    if isinstance(schema, dict):
+        return {key: _renamed(value, renamed) for key, value in schema.items()}
+    if isinstance(schema, list):
+        return [_renamed(value, renamed) for value in schema]
+    if isinstance(schema, str) and schema.startswith("#/components/schemas/"):
+        name = schema.rpartition("/")[2]
+        return _TEMPLATE.format(model=renamed.get(name, name))
+    return schema
+
+
+def _bodies(context: RouteContext) -> Iterator[tuple[type[BaseModel], bool]]:
+    for dependant in dependants(context.dependant):
+        found = body_model(dependant.call)
+        if found is not None:
+            yield found
+
+
+def _complete(operation: dict[str, Any], context: RouteContext, names: dict[type[BaseModel], str]) -> None:
+    """Adds the body and every refusal to an operation."""
+    refusals = {400, 421}
+    for model, required in _bodies(context):
+        content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{names[model]}"}}}
+        operation["requestBody"] = {"required": required, "content": content}
+        refusals |= {413, 415, 422}
+    if need_of(context) is not None:
+        refusals |= {401, 403}
+    else:
+        operation["security"] = []
+    if operation.get("parameters"):
+        refusals.add(422)
+    if "{" in (context.path_format or ""):
+        refusals.add(404)
+    responses = operation["responses"]
+    refusals |= {int(status) for status in responses if status.isdecimal() and int(status) >= 400}
+    for status in sorted(refusals):
+        responses[str(status)] = {"description": _REASONS.get(status, "Refused."), "content": _PROBLEM}

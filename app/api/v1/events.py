@@ -1,0 +1,5 @@
+"""Placeholder until the routes land."""
+
+from fastapi import APIRouter
+
+router = APIRouter(tags=["events"])

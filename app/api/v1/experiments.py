@@ -1,0 +1,79 @@
+"""Experiments: submit, list, read, archive."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from app.api.auth import Reader, Submitter
+from app.api.body import json_body
+from app.api.deps import ReadSession, WriteSession
+from app.api.idempotency import OnceDep, answer
+from app.api.paging import page_request
+from app.domain.paging import PageRequest
+from app.services import experiments
+from app.services.replay import Answer
+from palestra.contract.options import Submission
+from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView
+from palestra.contract.states import RunState
+from palestra.contract.views import Page
+
+router = APIRouter(prefix="/experiments", tags=["experiments"])
+
+Text = Annotated[str | None, Query(max_length=128)]
+ExperimentPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
+RunPage = Annotated[PageRequest, Depends(page_request("seed", ("created_at", "seed", "env_step")))]
+
+
+@router.post("", status_code=201, response_model=ExperimentDetail, responses={200: {"model": ExperimentDetail}, 409: {}})
+async def submit_experiment(
+    body: Annotated[Submission, json_body(Submission)], principal: Submitter, session: WriteSession, once: OnceDep
+) -> Response:
+    """Submits a definition: 201 for a new experiment, 200 for the one that is there already, with missing seeds added."""
+
+    async def change() -> Answer:
+        view, created = await experiments.submit(session, principal, body)
+        return answer(view, 201 if created else 200, f"/api/v1/experiments/{view.id}")
+
+    return await once(change)
+
+
+@router.get("")
+async def list_experiments(
+    principal: Reader,
+    session: ReadSession,
+    page: ExperimentPage,
+    state: RunState | None = None,
+    agent: Text = None,
+    env: Text = None,
+    text: Annotated[str | None, Query(max_length=128, description="Part of the name or of the ID.")] = None,
+    archived: bool = False,
+) -> Page[ExperimentView]:
+    """Lists experiments."""
+    wanted = experiments.ExperimentFilter(state=state, agent=agent, env=env, text=text, archived=archived)
+    return await experiments.list_experiments(session, principal, wanted, page)
+
+
+@router.get("/{experiment_id}")
+async def get_experiment(experiment_id: str, principal: Reader, session: ReadSession) -> ExperimentDetail:
+    """Returns an experiment with its definition."""
+    return await experiments.get(session, principal, experiment_id)
+
+
+@router.get("/{experiment_id}/runs")
+async def list_experiment_runs(
+    experiment_id: str, principal: Reader, session: ReadSession, page: RunPage, state: RunState | None = None
+) -> Page[RunView]:
+    """Lists an experiment's runs."""
+    return await experiments.list_runs_of(session, principal, experiment_id, state, page)
+
+
+@router.post("/{experiment_id}:archive")
+async def archive_experiment(experiment_id: str, principal: Submitter, session: WriteSession) -> ExperimentDetail:
+    """Hides an experiment from lists; nothing is deleted."""
+    return await experiments.archive(session, principal, experiment_id, archived=True)
+
+
+@router.post("/{experiment_id}:restore")
+async def restore_experiment(experiment_id: str, principal: Submitter, session: WriteSession) -> ExperimentDetail:
+    """Brings an archived experiment back."""
+    return await experiments.archive(session, principal, experiment_id, archived=False)

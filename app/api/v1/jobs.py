@@ -1,0 +1,60 @@
+"""Jobs: list, read, pause, resume, cancel."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from app.api.auth import Reader, Submitter
+from app.api.body import json_body
+from app.api.deps import ReadSession, WriteSession
+from app.api.paging import page_request
+from app.domain.paging import PageRequest
+from app.services import jobs
+from palestra.contract.resources import JobAction, JobView
+from palestra.contract.states import JobState
+from palestra.contract.views import Page
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+JobPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "priority")))]
+Text = Annotated[str | None, Query(max_length=128)]
+Action = Annotated[JobAction, json_body(JobAction, required=False)]
+
+
+@router.get("")
+async def list_jobs(
+    principal: Reader,
+    session: ReadSession,
+    page: JobPage,
+    experiment: Text = None,
+    run: Text = None,
+    pool: Text = None,
+    state: JobState | None = None,
+) -> Page[JobView]:
+    """Lists jobs."""
+    wanted = jobs.JobFilter(experiment_id=experiment, run_id=run, pool=pool, state=state)
+    return await jobs.list_jobs(session, principal, wanted, page)
+
+
+@router.get("/{job_id}")
+async def get_job(job_id: str, principal: Reader, session: ReadSession) -> JobView:
+    """Returns a job."""
+    return await jobs.get(session, principal, job_id)
+
+
+@router.post("/{job_id}:pause", responses={409: {}})
+async def pause_job(job_id: str, body: Action, principal: Submitter, session: WriteSession) -> JobView:
+    """Stops a job after a snapshot, to go on later."""
+    return await jobs.pause(session, principal, job_id, body.reason)
+
+
+@router.post("/{job_id}:resume", responses={409: {}})
+async def resume_job(job_id: str, body: Action, principal: Submitter, session: WriteSession) -> JobView:
+    """Queues a paused job again."""
+    return await jobs.resume(session, principal, job_id, body.reason)
+
+
+@router.post("/{job_id}:cancel", responses={409: {}})
+async def cancel_job(job_id: str, body: Action, principal: Submitter, session: WriteSession) -> JobView:
+    """Stops a job for good, after a snapshot."""
+    return await jobs.cancel(session, principal, job_id, body.reason)

@@ -1,0 +1,38 @@
+"""Leases: a worker claims a job, its supervisor renews, and releases at the end."""
+
+from typing import Annotated
+
+from fastapi import APIRouter
+
+from app.api.auth import AttemptCaller, WorkerCaller
+from app.api.body import json_body
+from app.api.deps import SettingsDep, WriteSession
+from app.services import leases
+from palestra.contract.resources import AttemptView
+from palestra.contract.work_order import Claim, ClaimAnswer, Release, Renewal, RenewalAnswer
+
+router = APIRouter(prefix="/leases", tags=["leases"])
+
+
+@router.post("", status_code=201, responses={409: {}})
+async def claim_lease(
+    body: Annotated[Claim, json_body(Claim)], principal: WorkerCaller, session: WriteSession, settings: SettingsDep
+) -> ClaimAnswer:
+    """Claims a job: makes its attempt, raises the fences it needs, and answers the work order."""
+    return await leases.claim(session, principal, body, settings)
+
+
+@router.post("/{attempt_id}:renew", responses={409: {}})
+async def renew_lease(
+    attempt_id: str, body: Annotated[Renewal, json_body(Renewal)], principal: AttemptCaller, session: WriteSession, settings: SettingsDep
+) -> RenewalAnswer:
+    """Renews a lease; the answer carries the order for the supervisor."""
+    return await leases.renew(session, attempt_id, body, settings)
+
+
+@router.post("/{attempt_id}:release", responses={409: {}})
+async def release_lease(
+    attempt_id: str, body: Annotated[Release, json_body(Release)], principal: AttemptCaller, session: WriteSession
+) -> AttemptView:
+    """Ends an attempt; repeating it changes nothing."""
+    return await leases.release(session, attempt_id, body)

@@ -1,0 +1,74 @@
+"""Runs: list, read, provenance, snapshots, evaluations, and new jobs on them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from app.api.auth import Reader, Submitter
+from app.api.body import json_body
+from app.api.deps import ReadSession, WriteSession
+from app.api.idempotency import OnceDep, answer
+from app.api.paging import page_request
+from app.domain.paging import PageRequest
+from app.services import jobs, runs
+from app.services.replay import Answer
+from palestra.contract.options import JobRequest
+from palestra.contract.resources import EvaluationView, JobView, ProvenanceView, RunDetail, RunView, SnapshotView
+from palestra.contract.states import RunState
+from palestra.contract.views import Page
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+
+RunPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "seed", "env_step")))]
+CreatedPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "env_step")))]
+
+
+@router.get("")
+async def list_runs(
+    principal: Reader,
+    session: ReadSession,
+    page: RunPage,
+    experiment: Annotated[str | None, Query(max_length=128, description="ID of an experiment.")] = None,
+    state: RunState | None = None,
+) -> Page[RunView]:
+    """Lists runs."""
+    return await runs.list_runs(session, principal, runs.RunFilter(experiment_id=experiment, state=state), page)
+
+
+@router.get("/{run_id}")
+async def get_run(run_id: str, principal: Reader, session: ReadSession) -> RunDetail:
+    """Returns a run with its attempts and jobs."""
+    return await runs.get(session, principal, run_id)
+
+
+@router.get("/{run_id}/provenance")
+async def get_provenance(run_id: str, principal: Reader, session: ReadSession) -> ProvenanceView:
+    """Returns the full record of how a run came about."""
+    return await runs.provenance(session, principal, run_id)
+
+
+@router.get("/{run_id}/snapshots")
+async def list_snapshots(run_id: str, principal: Reader, session: ReadSession, page: CreatedPage) -> Page[SnapshotView]:
+    """Lists a run's snapshots."""
+    return await runs.list_snapshots(session, principal, run_id, page)
+
+
+@router.get("/{run_id}/evaluations")
+async def list_evaluations(
+    run_id: str, principal: Reader, session: ReadSession, page: CreatedPage, superseded: bool = False
+) -> Page[EvaluationView]:
+    """Lists a run's evaluations; superseded ones only on request."""
+    return await runs.list_evaluations(session, principal, run_id, page, superseded=superseded)
+
+
+@router.post("/{run_id}/jobs", status_code=201, response_model=JobView, responses={409: {}})
+async def submit_job(
+    run_id: str, body: Annotated[JobRequest, json_body(JobRequest)], principal: Submitter, session: WriteSession, once: OnceDep
+) -> Response:
+    """Queues a schedule on a run."""
+
+    async def change() -> Answer:
+        view = await jobs.submit(session, principal, run_id, body)
+        return answer(view, 201, f"/api/v1/jobs/{view.id}")
+
+    return await once(change)

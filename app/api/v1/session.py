@@ -1,0 +1,73 @@
+"""The browser's login: by password, or by a one-time link from the console."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response
+
+from app.api.auth import Anyone, check_same_origin, cookie_name
+from app.api.body import json_body
+from app.api.deps import SettingsDep, WriteSession
+from app.api.limits import check_login_rate
+from app.services import access
+from palestra.contract.access import LoginRequest, SessionView, SetupRequest
+
+public_router = APIRouter(tags=["access"])
+router = APIRouter(tags=["access"])
+
+
+@public_router.post("/session", status_code=201)
+async def log_in(
+    request: Request, response: Response, body: Annotated[LoginRequest, json_body(LoginRequest)], session: WriteSession
+) -> SessionView:
+    """Logs a browser in with user name and password."""
+    check_same_origin(request, programs=True)
+    check_login_rate(request)
+    return _open(request, response, await access.login(session, body))
+
+
+@public_router.post("/session:redeem", status_code=201)
+async def redeem_link(
+    request: Request, response: Response, body: Annotated[SetupRequest, json_body(SetupRequest)], session: WriteSession
+) -> SessionView:
+    """Logs a browser in with the code of a one-time link; may set name and password."""
+    check_same_origin(request, programs=True)
+    check_login_rate(request)
+    return _open(request, response, await access.redeem(session, body))
+
+
+@router.get("/session")
+async def get_session(request: Request, principal: Anyone) -> SessionView:
+    """Returns who the caller is."""
+    return _view(access.Identity(principal, getattr(request.state, "csrf", None)))
+
+
+@router.delete("/session", status_code=204)
+async def log_out(request: Request, response: Response, principal: Anyone, session: WriteSession, settings: SettingsDep) -> None:
+    """Ends the browser's login."""
+    await access.logout(session, principal)
+    response.delete_cookie(cookie_name(request), path="/", secure=settings.secure_cookies, httponly=True, samesite="lax")
+
+
+def _open(request: Request, response: Response, login: access.Login) -> SessionView:
+    settings = request.app.state.settings
+    response.set_cookie(
+        cookie_name(request),
+        login.secret,
+        max_age=settings.session_max_seconds,
+        path="/",
+        secure=settings.secure_cookies,
+        httponly=True,
+        samesite="lax",
+    )
+    return _view(access.Identity(login.principal, login.csrf))
+
+
+def _view(identity: access.Identity) -> SessionView:
+    principal = identity.principal
+    return SessionView(
+        user=principal.user,
+        project=principal.project,
+        scopes=sorted(principal.scopes),
+        csrf_token=identity.csrf,
+        via="cookie" if principal.via == "cookie" else "token",
+    )

@@ -1,0 +1,36 @@
+"""API tokens."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from app.api.auth import Anyone
+from app.api.body import json_body
+from app.api.deps import ReadSession, WriteSession
+from app.api.paging import page_request
+from app.domain.paging import PageRequest
+from app.services import access
+from palestra.contract.access import TokenRequest, TokenView
+from palestra.contract.views import Page
+
+router = APIRouter(prefix="/tokens", tags=["access"])
+
+TokenPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
+
+
+@router.post("", status_code=201)
+async def create_token(body: Annotated[TokenRequest, json_body(TokenRequest)], principal: Anyone, session: WriteSession) -> TokenView:
+    """Makes a token. Its secret is in this answer and nowhere else."""
+    return await access.create_token(session, principal, body)
+
+
+@router.get("")
+async def list_tokens(principal: Anyone, session: ReadSession, page: TokenPage) -> Page[TokenView]:
+    """Lists tokens: all of the project for an admin, else the caller's own."""
+    return await access.list_tokens(session, principal, page)
+
+
+@router.delete("/{token_id}", status_code=204)
+async def revoke_token(token_id: str, principal: Anyone, session: WriteSession) -> None:
+    """Ends a token at once."""
+    await access.revoke_token(session, principal, token_id)

@@ -1,0 +1,64 @@
+"""Workers, pools and what they offer."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from app.api.auth import Admin, Reader, WorkerCaller
+from app.api.body import json_body
+from app.api.deps import ReadSession, SettingsDep, WriteSession
+from app.services import workers
+from palestra.contract.names import NAME_PATTERN
+from palestra.contract.resources import CatalogueView, PoolView, WorkerView
+from palestra.contract.views import Page
+from palestra.contract.work_order import Registration, RegistrationAnswer, WorkerHeartbeat, WorkerHeartbeatAnswer
+
+router = APIRouter(tags=["workers"])
+
+
+@router.post("/workers", status_code=201, responses={409: {}})
+async def register_worker(
+    body: Annotated[Registration, json_body(Registration)], principal: WorkerCaller, session: WriteSession, settings: SettingsDep
+) -> RegistrationAnswer:
+    """Registers a worker, or the same worker again after a restart."""
+    return await workers.register(session, principal, body, settings)
+
+
+@router.post("/workers/{worker_id}:heartbeat", responses={409: {}})
+async def heartbeat_worker(
+    worker_id: str, body: Annotated[WorkerHeartbeat, json_body(WorkerHeartbeat)], principal: WorkerCaller, session: WriteSession
+) -> WorkerHeartbeatAnswer:
+    """Notes a worker's sign of life."""
+    return await workers.heartbeat(session, principal, worker_id, body)
+
+
+@router.post("/workers/{worker_id}:drain", responses={409: {}})
+async def drain_worker(worker_id: str, principal: Admin, session: WriteSession, settings: SettingsDep) -> WorkerView:
+    """Lets a worker finish what it does and take nothing new."""
+    return await workers.drain(session, principal, worker_id, settings)
+
+
+@router.get("/workers")
+async def list_workers(principal: Reader, session: ReadSession, settings: SettingsDep) -> Page[WorkerView]:
+    """Lists workers with their slots."""
+    return await workers.list_workers(session, principal, settings)
+
+
+@router.get("/workers/{worker_id}")
+async def get_worker(worker_id: str, principal: Reader, session: ReadSession, settings: SettingsDep) -> WorkerView:
+    """Returns a worker."""
+    return await workers.get(session, principal, worker_id, settings)
+
+
+@router.get("/pools")
+async def list_pools(principal: Reader, session: ReadSession, settings: SettingsDep) -> Page[PoolView]:
+    """Lists pools with their queues."""
+    return await workers.list_pools(session, principal, settings)
+
+
+@router.get("/catalogue")
+async def get_catalogue(
+    principal: Reader, session: ReadSession, pool: Annotated[str, Query(max_length=64, pattern=NAME_PATTERN)] = "default"
+) -> CatalogueView:
+    """Returns the agents and environments that a pool's workers reported."""
+    return await workers.catalogue(session, principal, pool)

@@ -1,0 +1,122 @@
+"""The composition root of the server, and its command: `python -m app.main`."""
+
+import argparse
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+
+import palestra
+from app import parts, startup
+from app.api import dashboard, errors, health, openapi, v1
+from app.api.guard import Guard
+from app.api.limits import LoginRate
+from app.logging import configure_logging
+from app.services.touches import Touches
+from app.settings import Settings, SettingsError, load_settings
+
+_log = structlog.get_logger("palestra.server")
+
+USAGE_ERROR: Final = 2
+START_ERROR: Final = 1
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Returns the application; its lifespan opens the database and starts the bus, the ingest and, where wanted, the daemons."""
+    app = FastAPI(
+        title="Palestra",
+        version=palestra.__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.settings = settings
+    app.state.touches = Touches()
+    app.state.login_rate = LoginRate()
+    errors.install(app)
+    for router in (health.router, v1.public, v1.private):
+        app.include_router(router)
+    app.router.default = dashboard.Dashboard(settings.dashboard_dir)
+    app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)
+    app.openapi = lambda: openapi.build(app)  # type: ignore[method-assign]
+    _refuse_open_routes(app)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the server until it is told to stop; returns the exit code."""
+    try:
+        settings = load_settings(*_read_arguments(arguments))
+        startup.check_address(settings)
+    except (SettingsError, startup.StartError) as error:
+        return _fail(str(error), USAGE_ERROR)
+    configure_logging(settings.log_level, settings.log_format)
+    try:
+        with startup.claimed(settings) as listener:
+            return _serve(settings, listener)
+    except startup.StartError as error:
+        return _fail(str(error), error.exit_code)
+
+
+def _serve(settings: Settings, listener: startup.Listener) -> int:
+    app = create_app(settings.model_copy(update={"port": listener.port}))
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=5,
+        lifespan="on",
+    )
+    server = uvicorn.Server(config)
+    server.run(sockets=[listener.socket])
+    return 0 if server.started else START_ERROR
+
+
+def _read_arguments(arguments: Sequence[str] | None) -> tuple[dict[str, object], None, Path | None]:
+    parser = argparse.ArgumentParser(prog="python -m app.main", description="Runs the Palestra server.", allow_abbrev=False)
+    parser.add_argument("--config", type=Path, help="TOML file with settings")
+    for name in ("host", "port", "data-dir", "database-url", "broker-url", "public-url", "log-level", "log-format"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--allow-remote", action="store_true", default=None, help="permit to listen beyond this machine")
+    parser.add_argument("--daemons", action=argparse.BooleanOptionalAction, default=None, help="run dispatcher, reaper and compactor here")
+    values = vars(parser.parse_args(arguments))
+    return values, None, values.pop("config")
+
+
+def _fail(sentence: str, exit_code: int) -> int:
+    sys.stderr.write(f"palestra server: {sentence}\n")
+    return exit_code
+
+
+def _refuse_open_routes(app: FastAPI) -> None:
+    """Fails at start if a route of the API does not say what it needs of its caller."""
+    for context in iter_route_contexts(app.routes):
+        path = context.path or ""
+        if path.startswith(v1.PREFIX) and path not in v1.PUBLIC_PATHS and openapi.need_of(context) is None:
+            raise RuntimeError(f"{context.methods} {path} does not say what its caller needs")
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        await parts.start(app.state, stack)
+        app.state.ready = True
+        _log.info("server.ready", version=palestra.__version__, address=app.state.settings.base_url)
+        yield
+        app.state.ready = False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

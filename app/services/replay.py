@@ -1,0 +1,39 @@
+"""Remembers the answers of requests that may come again."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from app.db.engine import Session
+from app.db.models.access import IdempotencyKey
+from app.db.repositories import access as rows
+from app.domain.errors import ConflictError
+from app.domain.principal import Principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a request was answered."""
+
+    status: int
+    body: bytes
+    location: str | None = None
+
+
+async def once(
+    session: Session, principal: Principal, key: str, request_hash: str, change: Callable[[], Awaitable[Answer]]
+) -> tuple[Answer, bool]:
+    """Returns the answer of `change`, or the remembered one, and which of the two it is.
+
+    Raises:
+        ConflictError: If the key was used with different content.
+    """
+    row = IdempotencyKey(project_id=principal.project_id, user_id=principal.user_id, key=key, request_hash=request_hash)
+    if await rows.claim_key(session, row):
+        answer = await change()
+        row.status, row.body, row.location = answer.status, answer.body, answer.location
+        await rows.fill_key(session, row)
+        return answer, False
+    known = await rows.idempotency_key(session, principal.project_id, principal.user_id, key)
+    if known is None or known.request_hash != request_hash:
+        raise ConflictError("idempotency_key_reused", "This Idempotency-Key was already used with different content. Take a new key.")
+    return Answer(status=known.status, body=known.body, location=known.location), True

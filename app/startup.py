@@ -1,0 +1,149 @@
+"""What must hold before the server listens: the address may be used, the port is free, no other server has the SQLite file.
+
+Every refusal is one line that says what to do.
+"""
+
+import errno
+import fcntl
+import os
+import socket as sockets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from app.settings import Settings
+
+_LISTENING: Final = "0A"
+
+
+class StartError(Exception):
+    """The server cannot start; the message is one line."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """The bound socket of the server."""
+
+    socket: sockets.socket
+    port: int
+
+
+def check_address(settings: Settings) -> None:
+    """Refuses to listen beyond this machine without a permit.
+
+    Raises:
+        StartError: With the two ways to permit it.
+    """
+    if not settings.is_loopback and not settings.allow_remote:
+        message = (
+            f"refuses to listen on {settings.host}, which other machines reach: put a TLS proxy before 127.0.0.1 and set public_url, "
+            "or permit it with --allow-remote (PALESTRA_ALLOW_REMOTE=true)"
+        )
+        raise StartError(message, 2)
+
+
+@contextmanager
+def claimed(settings: Settings) -> Iterator[Listener]:
+    """Holds the data directory, the SQLite file and the port for as long as the server runs.
+
+    Raises:
+        StartError: If one of them is not to be had.
+    """
+    _make_directory(settings.data_dir)
+    with _only_server(settings):
+        listener = _bind(settings.host, settings.port)
+        with listener:
+            yield Listener(listener, listener.getsockname()[1])
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"cannot use the data directory {directory}: {error.strerror}") from None
+
+
+@contextmanager
+def _only_server(settings: Settings) -> Iterator[None]:
+    """SQLite has one server process: whoever holds the lock beside the file. The lock ends with the process."""
+    path = settings.sqlite_path
+    if path is None:
+        yield
+        return
+    _check_file(path)
+    lock = path.with_name(path.name + ".lock")
+    try:
+        handle: IO[str] = lock.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise StartError(f"cannot write beside the database {path}: {error.strerror}") from None
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            handle.seek(0)
+            holder = handle.read().strip() or "unknown"
+            raise StartError(f"the database {path} is already open by pid {holder}: stop that server, or set another data_dir") from None
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        yield
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise StartError(f"the database {path} is a directory: name a file")
+    if not path.parent.is_dir():
+        raise StartError(f"the directory of the database {path} does not exist: make it first")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise StartError(f"the database {path} is read-only: make it writable for this user")
+
+
+def _bind(host: str, port: int) -> sockets.socket:
+    family = sockets.AF_INET6 if ":" in host else sockets.AF_INET
+    listener = sockets.socket(family, sockets.SOCK_STREAM)
+    listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2_048)
+    except OSError as error:
+        listener.close()
+        raise StartError(_bind_problem(host, port, error), 2) from None
+    listener.set_inheritable(False)
+    return listener
+
+
+def _bind_problem(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        owner = port_owner(port)
+        return f"port {port} is used by {'another process' if owner is None else f'pid {owner}'}: stop it, or choose another with --port"
+    if error.errno == errno.EACCES:
+        return f"this user may not listen on port {port}: choose one above 1023 with --port"
+    return f"cannot listen on {host} port {port}: {error.strerror or error}"
+
+
+def port_owner(port: int) -> int | None:
+    """Returns the pid that listens on a TCP port, where this user can see it (Linux)."""
+    inodes = {f"socket:[{inode}]" for table in ("tcp", "tcp6") for inode in _listening(Path("/proc/net") / table, port)}
+    for directory in Path("/proc").glob("[0-9]*/fd"):
+        try:
+            if any(os.readlink(entry) in inodes for entry in directory.iterdir()):
+                return int(directory.parent.name)
+        except OSError:
+            continue
+    return None
+
+
+def _listening(table: Path, port: int) -> Iterator[str]:
+    try:
+        lines = table.read_text().splitlines()[1:]
+    except OSError:
+        return
+    for fields in map(str.split, lines):
+        if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
+            yield fields[9]
