@@ -1,0 +1,130 @@
+"""Reads the state of a git work tree: head, status, log and the full difference to the head, untracked files included.
+
+Owns every call of git. Must not know what the state is used for.
+"""
+
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MAX_TEXT: Final = 1_048_576
+"""Characters of a status, log or difference that are recorded."""
+
+_TIMEOUT: Final = 60.0
+
+
+class NoWorkTreeError(RuntimeError):
+    """The directory is not in a git work tree with a commit, or git is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTree:
+    """A git work tree that has at least one commit."""
+
+    root: Path
+    head: str
+    """Full name of the commit that is checked out."""
+
+    def dirty_digest(self) -> str | None:
+        """Returns the SHA-256 of all that differs from the head, untracked files included; `None` for a clean tree."""
+        changes = self._raw("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD")
+        untracked = self._untracked()
+        if not changes and not untracked:
+            return None
+        digest = hashlib.sha256(hashlib.sha256(changes).digest())
+        for name in untracked:
+            digest.update(hashlib.sha256(name).digest() + _content_digest(self.root / os.fsdecode(name)))
+        return digest.hexdigest()
+
+    def status(self) -> str:
+        """Returns `git status`, short form with the branch."""
+        return self._text("status", "--short", "--branch", "--untracked-files=all")
+
+    def log(self, limit: int = 100) -> str:
+        """Returns the latest `limit` commits."""
+        return self._text("log", "--no-color", "--no-decorate", f"--max-count={limit}")
+
+    def diff(self) -> str:
+        """Returns the difference to the head as a patch; untracked files appear as new ones. Cut after `MAX_TEXT` characters."""
+        parts = [self._text("diff", "--no-color", "--no-ext-diff", "HEAD")]
+        size = len(parts[0])
+        for name in self._untracked():
+            if size > MAX_TEXT:
+                break
+            parts.append(self._patch_of_new(os.fsdecode(name)))
+            size += len(parts[-1])
+        return "".join(parts)[:MAX_TEXT]
+
+    def _patch_of_new(self, name: str) -> str:
+        path = self.root / name
+        if path.is_file() and not path.is_symlink() and path.stat().st_size > MAX_TEXT:
+            return f"diff --git a/{name} b/{name}\nnew file of {path.stat().st_size} bytes, not recorded\n"
+        # exit status 1 says that the two differ
+        return _decode(_git(self.root, "diff", "--no-color", "--no-ext-diff", "--no-index", "--", os.devnull, name, ok=(0, 1)))
+
+    def _untracked(self) -> list[bytes]:
+        return sorted(name for name in self._raw("ls-files", "--others", "--exclude-standard", "-z").split(b"\0") if name)
+
+    def _raw(self, *arguments: str) -> bytes:
+        return _git(self.root, *arguments)
+
+    def _text(self, *arguments: str) -> str:
+        return _decode(self._raw(*arguments))[:MAX_TEXT]
+
+
+def open_worktree(directory: Path | str | None = None) -> WorkTree:
+    """Returns the work tree that holds `directory` (default: the current one).
+
+    Raises:
+        NoWorkTreeError: If there is none, it has no commit yet, or git is missing.
+    """
+    place = Path(directory) if directory is not None else Path.cwd()
+    if shutil.which("git") is None:
+        raise NoWorkTreeError("git is not installed: install it, or give an ID yourself")
+    try:
+        root = Path(os.fsdecode(_git(place, "rev-parse", "--show-toplevel").rstrip(b"\n")))
+    except NoWorkTreeError:
+        raise NoWorkTreeError(f"{place} is not in a git work tree: run inside one, or give an ID yourself") from None
+    try:
+        head = _git(root, "rev-parse", "--verify", "HEAD^{commit}").decode().strip()
+    except NoWorkTreeError:
+        raise NoWorkTreeError(f"{root} has no commit yet: commit once, or give an ID yourself") from None
+    return WorkTree(root, head)
+
+
+def _git(directory: Path, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
+    # Locks, pagers and prompts have no place in a read; a repository's own hooks and fsmonitor programs are not run either.
+    command = ["git", "-c", "core.quotepath=off", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed program, arguments of our own, no shell
+            command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoWorkTreeError(f"git {arguments[0]} did not run in {directory}: {error}") from None
+    if done.returncode not in ok:
+        raise NoWorkTreeError(f"git {arguments[0]} failed in {directory}: {_decode(done.stderr).strip()[:300]}")
+    return done.stdout
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def _content_digest(path: Path) -> bytes:
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return hashlib.sha256(b"link " + os.fsencode(path.readlink())).digest()
+        if not stat.S_ISREG(mode):
+            return hashlib.sha256(b"other").digest()
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return hashlib.sha256(b"unreadable").digest()
+    return content + (b"x" if mode & stat.S_IXUSR else b"-")
