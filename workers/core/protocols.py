@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from workers.core.types import (
     AgentContext,
@@ -20,12 +20,10 @@ from workers.core.types import (
     LearnReport,
     LearnSchedule,
     RestoreReport,
+    SnapshotReason,
     StateTree,
     StopReason,
 )
-
-if TYPE_CHECKING:
-    from palestra.contract.states import SnapshotReason
 
 
 @runtime_checkable

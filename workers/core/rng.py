@@ -38,7 +38,8 @@ def derive_generator(seed: int, role: str, *indices: int) -> np.random.Generator
 
 def generator_state(generator: np.random.Generator) -> StateTree:
     """Returns the state of a numpy generator as a tree that a snapshot can hold."""
-    return _jsonable(generator.bit_generator.state)
+    state: StateTree = _jsonable(generator.bit_generator.state)
+    return state
 
 
 def load_generator_state(generator: np.random.Generator, state: StateTree) -> None:

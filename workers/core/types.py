@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from palestra.contract.states import SnapshotReason as SnapshotReason
+
 if TYPE_CHECKING:
     from gymnasium import Space
 

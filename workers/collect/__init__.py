@@ -1,0 +1,1 @@
+"""Collectors: they step the training environment and keep its state between calls."""

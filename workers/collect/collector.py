@@ -1,0 +1,230 @@
+"""Steps a vector environment with an actor.
+
+Owns the running episodes and their numbering. An episode's seed derives from (run seed, `env`, environment index, episode index)
+alone, so any episode can be begun again. Must not touch the clock or update anything of the actor.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.protocols import Actor
+from workers.core.rng import ENV_SEED_BITS, derive_seed
+from workers.core.types import Array, CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
+from workers.envs.vector import EpisodeVector, array_layout
+
+
+@dataclass(slots=True)
+class _Buffers:
+    """Arrays of one collect, made once per length."""
+
+    observation: Array
+    action: Array
+    reward: npt.NDArray[np.float32]
+    terminated: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+    next_observation: Array
+
+
+class VectorCollector:
+    """The collector of a vector environment.
+
+    Args:
+        env: Stepped by nobody else; the caller closes it.
+        actor: Chooses the actions, exploring.
+        seed: The run's seed.
+    """
+
+    def __init__(self, env: EpisodeVector, actor: Actor, seed: int) -> None:
+        self._env = env
+        self._actor = actor
+        self._seed = seed
+        self._count = env.num_envs
+        self._begun = np.zeros(self._count, np.int64)
+        """Episodes begun per environment; the running one has the index one less."""
+        self._returns = np.zeros(self._count, np.float64)
+        self._lengths = np.zeros(self._count, np.int64)
+        self._over = np.ones(self._count, np.bool_)
+        self._any_over = True
+        shape, dtype = array_layout(env.single_observation_space)
+        self._current = np.zeros((self._count, *shape), dtype)
+        self._buffers: dict[int, _Buffers] = {}
+
+    @property
+    def num_envs(self) -> int:
+        """Environments stepped together."""
+        return self._count
+
+    def collect(self, plan: CollectPlan) -> Experience:
+        """Gathers experience; its arrays are valid until the next call."""
+        if plan.episodes is not None or plan.whole_episodes:
+            return self._collect_episodes(plan)
+        steps = plan.vector_steps or -(-(plan.env_steps or 0) // self._count)
+        buffers = self._buffers_of(steps)
+        ended: list[EpisodeEnd] = []
+        for index in range(steps):
+            self._step(buffers, index, ended)
+        return Experience(
+            buffers.observation,
+            buffers.action,
+            buffers.reward,
+            buffers.terminated,
+            buffers.truncated,
+            buffers.next_observation,
+            ended,
+            env_steps=steps * self._count,
+        )
+
+    def state_dict(self) -> StateTree:
+        """Returns the running episodes and the numbering."""
+        return {
+            "begun": self._begun,
+            "returns": self._returns,
+            "lengths": self._lengths,
+            "over": self._over,
+            "episodes": self._env.save_episodes(),
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Like `restore`, for callers that do not ask how it went."""
+        self.restore(state)
+
+    def restore(self, state: StateTree) -> RestoreReport:
+        """Finds back into the running episodes; one that its environment does not repeat is given up, and a new one begins in its place."""
+        self._begun[:] = state["begun"]
+        self._returns[:] = state["returns"]
+        self._lengths[:] = state["lengths"]
+        self._over[:] = state["over"]
+        restored = self._env.restore_episodes(state["episodes"])
+        lost = [index for index, result in enumerate(restored) if not result.reproduced]
+        for index, result in enumerate(restored):
+            if result.observation is not None:
+                self._current[index] = result.observation
+        for index in lost:
+            self._over[index] = True
+        self._any_over = bool(self._over.any())
+        return RestoreReport(exact=not lost, notes=_notes(lost))
+
+    def _step(self, buffers: _Buffers, index: int, ended: list[EpisodeEnd]) -> None:
+        if self._any_over:
+            self._begin_episodes(self._over)
+        observation = buffers.observation[index]
+        observation[...] = self._current
+        actions = self._actor.act(observation, explore=True)
+        successor, reward, terminated, truncated = self._env.advance(actions)
+        buffers.action[index] = actions
+        buffers.reward[index] = reward
+        buffers.terminated[index] = terminated
+        buffers.truncated[index] = truncated
+        buffers.next_observation[index] = successor
+        self._current[...] = successor
+        self._returns += reward
+        self._lengths += 1
+        np.logical_or(terminated, truncated, out=self._over)
+        if self._over.any():
+            self._any_over = True
+            ended.extend(self._ends(index, terminated, self._over))
+
+    def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
+        seeds = [derive_seed(self._seed, "env", i, int(self._begun[i]), bits=ENV_SEED_BITS) for i in range(self._count)]
+        self._current[mask] = self._env.begin(mask, seeds)[mask]
+        self._begun[mask] += 1
+        self._returns[mask] = 0.0
+        self._lengths[mask] = 0
+        self._any_over = False
+
+    def _ends(self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> list[EpisodeEnd]:
+        return [
+            EpisodeEnd(i, step, float(self._returns[i]), int(self._lengths[i]), bool(terminated[i])) for i in np.flatnonzero(over).tolist()
+        ]
+
+    def _collect_episodes(self, plan: CollectPlan) -> Experience:
+        """Gathers whole episodes only; those that run are given up first, uncounted."""
+        steps: list[_Buffers] = []
+        active_rows: list[npt.NDArray[np.bool_]] = []
+        ended: list[EpisodeEnd] = []
+        active = np.zeros(self._count, np.bool_)
+        begun = 0
+        while True:
+            begun += self._begin_wanted(plan, active, begun, sum(end.episode_length for end in ended))
+            if not active.any():
+                break
+            row = _new_buffers(self._env, 1)
+            self._step_active(row, active, len(steps), ended)
+            steps.append(row)
+            active_rows.append(active.copy())
+            active &= ~self._over
+        self._over[:] = True
+        self._any_over = True
+        return _stacked(steps, active_rows, ended)
+
+    def _begin_wanted(self, plan: CollectPlan, active: npt.NDArray[np.bool_], begun: int, finished_steps: int) -> int:
+        """Begins episodes in idle slots while the plan wants more of them; returns how many."""
+        idle = np.flatnonzero(~active)
+        if plan.episodes is not None:
+            idle = idle[: max(0, plan.episodes - begun)]
+        elif finished_steps + int(self._lengths[active].sum()) >= (plan.env_steps or 0):
+            return 0
+        if idle.size:
+            mask = np.zeros(self._count, np.bool_)
+            mask[idle] = True
+            self._begin_episodes(mask)
+            self._over[mask] = False
+            active |= mask
+        return int(idle.size)
+
+    def _step_active(self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]) -> None:
+        row.observation[0] = self._current
+        actions = self._actor.act(row.observation[0], explore=True)
+        successor, reward, terminated, truncated = self._env.advance(actions)
+        row.action[0], row.reward[0], row.terminated[0], row.truncated[0] = actions, reward, terminated, truncated
+        row.next_observation[0] = successor
+        self._current[...] = successor
+        self._returns[active] += reward[active]
+        self._lengths[active] += 1
+        self._over[active] = (terminated | truncated)[active]
+        ended.extend(self._ends(step, terminated, self._over & active))
+
+    def _buffers_of(self, steps: int) -> _Buffers:
+        buffers = self._buffers.get(steps)
+        if buffers is None:
+            buffers = self._buffers[steps] = _new_buffers(self._env, steps)
+        return buffers
+
+
+def _new_buffers(env: EpisodeVector, steps: int) -> _Buffers:
+    shape, dtype = array_layout(env.single_observation_space)
+    action_shape, action_dtype = array_layout(env.single_action_space)
+    lead = (steps, env.num_envs)
+    return _Buffers(
+        np.zeros((*lead, *shape), dtype),
+        np.zeros((*lead, *action_shape), action_dtype),
+        np.zeros(lead, np.float32),
+        np.zeros(lead, np.bool_),
+        np.zeros(lead, np.bool_),
+        np.zeros((*lead, *shape), dtype),
+    )
+
+
+def _stacked(steps: list[_Buffers], active_rows: list[npt.NDArray[np.bool_]], ended: list[EpisodeEnd]) -> Experience:
+    active = np.stack(active_rows)
+    return Experience(
+        np.concatenate([row.observation for row in steps]),
+        np.concatenate([row.action for row in steps]),
+        np.concatenate([row.reward for row in steps]),
+        np.concatenate([row.terminated for row in steps]),
+        np.concatenate([row.truncated for row in steps]),
+        np.concatenate([row.next_observation for row in steps]),
+        ended,
+        active,
+        int(active.sum()),
+    )
+
+
+def _notes(lost: list[int]) -> tuple[tuple[str, str], ...]:
+    if not lost:
+        return ()
+    which = ", ".join(map(str, lost[:8])) + (", …" if len(lost) > 8 else "")
+    message = f"Environments {which} did not repeat their episode from its seed and actions: the environment is not deterministic, "
+    return (("env_not_deterministic", message + "so these episodes begin again and the resume is statistical."),)

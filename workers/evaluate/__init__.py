@@ -1,0 +1,1 @@
+"""Evaluation: exploration off, on an environment and seeds of its own."""

@@ -1,0 +1,1 @@
+"""Exports: the weights and the graph needed only to act."""

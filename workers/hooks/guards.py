@@ -1,0 +1,99 @@
+"""Hooks that end a run: divergence and success."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from workers.core.protocols import EngineView
+from workers.core.types import EvaluationResult, LearnReport, StateTree, StopReason
+
+_LOOK_EVERY: int = 50
+"""Reports gathered before the device is waited for."""
+
+
+class NanGuardHook:
+    """Ends the run as diverged after so many consecutive updates whose loss is not finite.
+
+    The losses are looked at in groups, so that the device is not waited for at every update: the end comes at most 50 reports late.
+
+    Args:
+        report_names: Names of the agent's report; those that begin with `loss/` are judged.
+        updates: Consecutive updates.
+    """
+
+    def __init__(self, report_names: Sequence[str], updates: int) -> None:
+        self._columns = [index for index, name in enumerate(report_names) if name.startswith("loss/")]
+        self._updates = updates
+        self._look_every = min(updates, _LOOK_EVERY)
+        self._bad = 0
+        self._pending: list[LearnReport] = []
+
+    def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
+        """Gathers the reports, and judges them now and then."""
+        if not reports or not self._columns:
+            return
+        self._pending.extend(reports)
+        if len(self._pending) >= self._look_every:
+            self._judge()
+            if self._bad >= self._updates:
+                view.request_stop(StopReason.DIVERGED)
+
+    def state_dict(self) -> StateTree:
+        """Returns the count; what is pending is judged first."""
+        rows = [[report.updates, self._is_finite(report)] for report in self._pending]
+        return {"bad": self._bad, "pending": rows}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes the count over."""
+        width = max(self._columns, default=0) + 1
+        self._bad = int(state["bad"])
+        self._pending = [LearnReport(int(updates), [0.0 if finite else float("nan")] * width) for updates, finite in state["pending"]]
+
+    def _judge(self) -> None:
+        for report in self._pending:
+            self._bad = 0 if self._is_finite(report) else self._bad + report.updates
+            if self._bad >= self._updates:
+                break
+        self._pending.clear()
+
+    def _is_finite(self, report: LearnReport) -> bool:
+        values = report.values
+        if isinstance(values, torch.Tensor):
+            return bool(torch.isfinite(values[self._columns]).all())
+        return bool(np.isfinite(np.asarray(values, np.float64)[self._columns]).all())
+
+
+class SuccessHook:
+    """Ends the run once the mean evaluation return was at least a score so many times in a row.
+
+    Args:
+        score: Undiscounted return.
+        evaluations: Consecutive evaluations.
+    """
+
+    def __init__(self, score: float, evaluations: int) -> None:
+        self._score = score
+        self._evaluations = evaluations
+        self._reached = 0
+
+    def on_start(self, view: EngineView) -> None:
+        """Ends at once what had reached the score when it was interrupted."""
+        self._ask(view)
+
+    def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
+        """Counts."""
+        self._reached = self._reached + 1 if result.mean >= self._score else 0
+        self._ask(view)
+
+    def state_dict(self) -> StateTree:
+        """Returns the count."""
+        return {"reached": self._reached}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes the count over."""
+        self._reached = int(state["reached"])
+
+    def _ask(self, view: EngineView) -> None:
+        if self._reached >= self._evaluations:
+            view.request_stop(StopReason.SUCCESS_SCORE)

@@ -1,0 +1,422 @@
+"""The engine: three verbs, two drivers, one order.
+
+Glossary. An *env_step* is one transition in one environment. A *tick* or *iteration* is one collect, perhaps a learn, and one boundary. An
+*epoch* is a group of iterations: in `run` it closes when a multiple of its length is crossed, in `epochs` when the caller's body is done.
+
+The verbs are `collect`, `learn` and `boundary`. `run` (or `ticks`, which lets the caller look on) drives them for an agent; `epochs` is for
+callers that drive themselves: their body collects and learns, and each step of the iteration closes an epoch with a boundary.
+
+The order of one iteration, in both drivers:
+
+     1. collect              experience, cut short where a budget, an exact evaluation or a learn comes before the plan's end
+     2. observe              the agent stores it
+     3. learn                if a multiple of the learn schedule was crossed
+     4. hooks                on_tick, then on_episode for each episode that ended
+     5. record               episodes and reports; the epoch, if it closed
+     6. evaluate             if due; on_evaluation, then the evaluation is recorded
+     7. best snapshot        if the mean return strictly exceeds the best before; on_snapshot
+     8. stop conditions      requests of hooks, then the budget
+     9. periodic snapshot    if due and the run goes on; on_snapshot
+    10. control flag         pause, cancel, drain from outside
+    11. yield
+
+At the end of a run: the last epoch closes, one final evaluation unless this very state was evaluated, on_finish, the final snapshot. At a
+pause, cancel or drain: on_finish and a snapshot, unless this very iteration has one. On an exception: a snapshot with that reason, and the
+exception goes on its way.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from workers.core.protocols import Agent, Collector, Control, Evaluator, Hook, Recorder, Snapshotter, TimeSource
+from workers.core.rng import global_state, load_global_state
+from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, SnapshotReason, StateTree, StopReason, Unit
+from workers.loop.budget import UNLIMITED, Budget
+from workers.loop.clock import Clock
+from workers.loop.hooks import HookCalls
+from workers.loop.triggers import Every, Never, every
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the engine works with. It owns none of it: who assembled the parts closes them."""
+
+    agent: Agent
+    collector: Collector
+    recorder: Recorder
+    snapshotter: Snapshotter
+    control: Control
+    evaluator: Evaluator | None = None
+    hooks: tuple[Hook, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cadence:
+    """When the engine does what. Intervals are in env_steps; `None` is never."""
+
+    budget: Budget
+    epoch: int | None = None
+    evaluation: int | None = None
+    evaluate_during_episode: bool = True
+    """Evaluate at the exact multiple; false waits for an iteration in which a training episode ended."""
+    snapshot: int | None = None
+    save_best: bool = True
+    save_memory: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run, or an attempt at it, ended."""
+
+    reason: StopReason
+    snapshot_id: str | None
+    """The last snapshot."""
+    score: float | None
+    """Mean return of the last evaluation."""
+
+
+class Engine:
+    """Runs parts by a cadence. See the module for the order.
+
+    Args:
+        parts: Freshly built parts, or such that `restore` is called next.
+        cadence: When what happens.
+        time: Monotonic seconds.
+    """
+
+    def __init__(self, parts: Parts, cadence: Cadence, time: TimeSource) -> None:
+        self.clock = Clock(time)
+        self.agent = parts.agent
+        self._parts = parts
+        self._cadence = cadence
+        self._hooks = HookCalls(parts.hooks)
+        self._tick_hooks, self._episode_hooks = self._hooks.on_tick, self._hooks.on_episode
+        schedule = parts.agent.learn_schedule
+        self._learning = Every(schedule.every_env_steps)
+        self._warmup_end = schedule.warmup_env_steps
+        self._updates_per_multiple = schedule.updates
+        self._epoch = every(cadence.epoch)
+        self._evaluation: Every | Never = Never() if parts.evaluator is None else every(cadence.evaluation)
+        self._snapshot = every(cadence.snapshot)
+        self._num_envs = parts.collector.num_envs
+        self._plan_steps = _vector_steps(parts.agent.collect_plan, self._num_envs)
+        self._plans = {self._plan_steps: parts.agent.collect_plan}
+        self._ended: list[tuple[int, EpisodeEnd]] = []
+        self._reports: list[LearnReport] = []
+        self._evaluation_pending = False
+        self._snapshot_requested = False
+        self._best: float | None = None
+        self._score: float | None = None
+        self._evaluated_at: tuple[int, int] | None = None
+        self._epoch_closed_at = 0
+        self._saved_at = -1
+        self._snapshot_id: str | None = None
+        self._stop: StopReason | None = None
+        self._finishing = False
+
+    # Drivers
+
+    def run(self) -> RunResult:
+        """Trains until a stop condition holds or an order comes.
+
+        Raises:
+            Exception: Whatever a part raised, after a snapshot with the reason `exception`.
+        """
+        for _ in self.ticks():
+            pass
+        return self.result
+
+    def ticks(self) -> Iterator[Clock]:
+        """Does what `run` does and yields the clock after each boundary. A caller that stops early leaves everything as it is."""
+        self._begin()
+        try:
+            while self._stop is None:
+                self._parts.agent.observe(self.collect())
+                self._learn_if_due()
+                self.boundary()
+                yield self.clock
+            self._finish()
+        except (Exception, KeyboardInterrupt) as error:
+            self._save_after(error)
+            raise
+
+    def epochs(self, until: int) -> Iterator[int]:
+        """Yields the index of each epoch up to `until`; the caller's body collects and learns, then the epoch closes with a boundary.
+
+        A body that leaves the loop early skips the boundary of its epoch, and the end of the run.
+        """
+        self._begin()
+        try:
+            while self._stop is None and self.clock.epochs < until:
+                yield self.clock.epochs
+                self.boundary(close_epoch=True)
+            self._stop = self._stop or StopReason.BUDGET
+            self._finish()
+        except (Exception, KeyboardInterrupt) as error:
+            self._save_after(error)
+            raise
+
+    # Verbs
+
+    def collect(self, plan: CollectPlan | None = None) -> Experience:
+        """Gathers experience and counts it.
+
+        Args:
+            plan: What to gather; `None` takes the agent's plan, cut short where something exact comes before its end.
+
+        Returns:
+            Experience whose arrays are valid until the next collect. The caller lets the agent observe it.
+        """
+        experience = self._parts.collector.collect(plan or self._next_plan())
+        clock = self.clock
+        if experience.episodes:
+            self._count_episodes(experience)
+        clock.env_steps += experience.env_steps
+        return experience
+
+    def learn(self, updates: int | None = None) -> LearnReport:
+        """Lets the agent make at most `updates` optimiser steps, no more than the budget has left, and counts those made."""
+        room = self._cadence.budget.room(self.clock, Unit.UPDATES)
+        report = self._parts.agent.learn(min(self._updates_per_multiple if updates is None else updates, room))
+        if report.updates:
+            self.clock.updates += report.updates
+            self._reports.append(report)
+        return report
+
+    def boundary(self, *, close_epoch: bool = False) -> bool:
+        """Ends an iteration: steps 4 to 10 of the order.
+
+        Args:
+            close_epoch: Close an epoch here, whatever the cadence says.
+
+        Returns:
+            Whether to go on.
+        """
+        clock, parts = self.clock, self._parts
+        clock.iterations += 1
+        for on_tick in self._tick_hooks:
+            on_tick(self, self._reports)
+        if self._episode_hooks and self._ended:
+            self._call_episode_hooks()
+        parts.recorder.tick(clock, self._ended, self._reports)
+        if self._epoch.due(clock) or close_epoch:
+            self._close_epoch()
+        if self._evaluation.due(clock) or self._evaluation_pending:
+            self._evaluate_when_allowed()
+        if self._stop is None and self._cadence.budget.exhausted(clock):
+            self._stop = StopReason.BUDGET
+        if self._snapshot.due(clock) or self._snapshot_requested:
+            self._save_periodically()
+        if self._stop is None and parts.control.order is not None:
+            self._stop = parts.control.order
+            parts.control.acknowledge(self._stop)
+        if self._ended:
+            self._ended.clear()
+        if self._reports:
+            self._reports.clear()
+        return self._stop is None
+
+    # What hooks see (EngineView)
+
+    def request_stop(self, reason: StopReason) -> None:
+        """Ends the run at this boundary; the first reason wins, but any wins over the budget."""
+        if self._stop is None or self._stop is StopReason.BUDGET:
+            self._stop = reason
+
+    def request_evaluation(self) -> None:
+        """Makes an evaluation due."""
+        self._evaluation_pending = self._parts.evaluator is not None
+
+    def request_snapshot(self) -> None:
+        """Makes a periodic snapshot due."""
+        self._snapshot_requested = True
+
+    # State
+
+    @property
+    def result(self) -> RunResult:
+        """How the last `run` or `epochs` ended; `REQUESTED` where the caller left it early."""
+        return RunResult(self._stop or StopReason.REQUESTED, self._snapshot_id, self._score)
+
+    def state_dict(self) -> StateTree:
+        """Returns all state of the run; borrowed from the parts, see `Stateful`."""
+        parts = self._parts
+        state: StateTree = {
+            "clock": self.clock.state_dict(),
+            "loop": self._own_state(),
+            "agent": parts.agent.state_dict(),
+            "collector": parts.collector.state_dict(),
+            "recorder": parts.recorder.state_dict(),
+            "hooks": self._hooks.state(),
+            "rng": global_state(),
+        }
+        if self._cadence.save_memory:
+            state["memory"] = parts.agent.memory.state_dict()
+        return state
+
+    def restore(self, state: StateTree) -> RestoreReport:
+        """Brings freshly built parts of the same definition to `state`.
+
+        Returns:
+            Whether the continuation can be exact, and what stands in the way.
+        """
+        parts = self._parts
+        notes: list[tuple[str, str]] = []
+        self.clock.load_state_dict(state["clock"])
+        self._load_own_state(state["loop"])
+        parts.agent.load_state_dict(state["agent"])
+        if "memory" in state:
+            parts.agent.memory.load_state_dict(state["memory"])
+        else:
+            self._warmup_end += self.clock.env_steps
+            notes.append(("resume_statistical", "The snapshot holds no replay memory: it fills again before learning goes on."))
+        environments = parts.collector.restore(state["collector"])
+        parts.recorder.load_state_dict(state["recorder"])
+        self._hooks.load_state(state["hooks"])
+        load_global_state(state["rng"])
+        return RestoreReport(exact=environments.exact and not notes, notes=(*notes, *environments.notes))
+
+    # Private, in the order of the iteration
+
+    def _begin(self) -> None:
+        self._stop = None
+        for on_start in self._hooks.on_start:
+            on_start(self)
+        if self._stop is None and self._cadence.budget.exhausted(self.clock):
+            self._stop = StopReason.BUDGET
+
+    def _next_plan(self) -> CollectPlan:
+        longest = self._plan_steps
+        if longest <= 1:
+            return self._plans[longest]
+        at = self.clock.env_steps
+        room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at)
+        if self._cadence.evaluate_during_episode:
+            room = min(room, self._evaluation.next - at)
+        steps = max(1, min(longest, -(-room // self._num_envs)))
+        plan = self._plans.get(steps)
+        if plan is None:
+            plan = self._plans[steps] = CollectPlan(vector_steps=steps)
+        return plan
+
+    def _count_episodes(self, experience: Experience) -> None:
+        at, active = self.clock.env_steps, experience.active
+        for end in experience.episodes:
+            steps = end.vector_step + 1
+            self._ended.append((at + (steps * self._num_envs if active is None else int(active[:steps].sum())), end))
+        self.clock.episodes += len(experience.episodes)
+
+    def _learn_if_due(self) -> None:
+        crossed = self._learning.due(self.clock)
+        if crossed and self.clock.env_steps >= self._warmup_end:
+            self.learn(crossed * self._updates_per_multiple)
+
+    def _call_episode_hooks(self) -> None:
+        for _, end in self._ended:
+            for on_episode in self._episode_hooks:
+                on_episode(self, end)
+
+    def _close_epoch(self) -> None:
+        self.clock.epochs += 1
+        self._epoch_closed_at = self.clock.env_steps
+        self._parts.recorder.epoch(self.clock)
+
+    def _evaluate_when_allowed(self) -> None:
+        self._evaluation_pending = True
+        if self._cadence.evaluate_during_episode or self._ended:
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        evaluator = self._parts.evaluator
+        if evaluator is None:
+            return
+        self._evaluation_pending = False
+        result = evaluator.evaluate(self.clock)
+        self._score = result.mean
+        self._evaluated_at = (self.clock.env_steps, self.clock.updates)
+        for on_evaluation in self._hooks.on_evaluation:
+            on_evaluation(self, result)
+        self._parts.recorder.evaluation(self.clock, result, final=self._is_last_evaluation())
+        if result.mean > (-math.inf if self._best is None else self._best):
+            self._best = result.mean
+            if self._cadence.save_best and not self._finishing:
+                self._save(SnapshotReason.BEST)
+
+    def _is_last_evaluation(self) -> bool:
+        over = self._stop is not None and self._stop.completes_run
+        return over or self._cadence.budget.exhausted(self.clock)
+
+    def _save_periodically(self) -> None:
+        self._snapshot_requested = False
+        if self._stop is None and self._saved_at != self.clock.iterations:
+            self._save(SnapshotReason.PERIODIC)
+
+    def _save(self, reason: SnapshotReason) -> None:
+        clock = self.clock
+        fresh = self._evaluated_at == (clock.env_steps, clock.updates)
+        self._parts.recorder.flush()
+        self._snapshot_id = self._parts.snapshotter.save(self.state_dict(), clock, reason, self._score if fresh else None)
+        self._saved_at = clock.iterations
+        for on_snapshot in self._hooks.on_snapshot:
+            on_snapshot(self, self._snapshot_id)
+
+    def _finish(self) -> None:
+        self._finishing = True
+        if self._stop is not None and self._stop.completes_run:
+            if self.clock.env_steps > self._epoch_closed_at and not isinstance(self._epoch, Never):
+                self._close_epoch()
+            if self._evaluated_at != (self.clock.env_steps, self.clock.updates):
+                self._evaluate()
+        reason = self.result.reason
+        for on_finish in self._hooks.on_finish:
+            on_finish(self, reason)
+        if reason.completes_run:
+            self._save(SnapshotReason.FINISH)
+        elif reason is StopReason.DIVERGED:
+            self._save(SnapshotReason.EXCEPTION)
+        elif self._saved_at != self.clock.iterations:
+            self._save(SnapshotReason.STOP)
+        self._parts.recorder.flush()
+        self._finishing = False
+
+    def _save_after(self, error: BaseException) -> None:
+        try:
+            self._save(SnapshotReason.EXCEPTION)
+        except Exception as second:  # noqa: BLE001 - the first error is the one to report
+            error.add_note(f"The state could not be saved afterwards: {type(second).__name__}: {second}")
+
+    def _own_state(self) -> StateTree:
+        return {
+            "learning": self._learning.state_dict(),
+            "epoch": self._epoch.state_dict(),
+            "evaluation": self._evaluation.state_dict(),
+            "snapshot": self._snapshot.state_dict(),
+            "warmup_end": self._warmup_end,
+            "evaluation_pending": self._evaluation_pending,
+            "best": self._best,
+            "score": self._score,
+            "evaluated_at": None if self._evaluated_at is None else list(self._evaluated_at),
+            "epoch_closed_at": self._epoch_closed_at,
+        }
+
+    def _load_own_state(self, state: StateTree) -> None:
+        self._learning.load_state_dict(state["learning"])
+        self._epoch.load_state_dict(state["epoch"])
+        self._evaluation.load_state_dict(state["evaluation"])
+        self._snapshot.load_state_dict(state["snapshot"])
+        self._warmup_end = state["warmup_end"]
+        self._evaluation_pending = state["evaluation_pending"]
+        self._best, self._score = state["best"], state["score"]
+        at = state["evaluated_at"]
+        self._evaluated_at = None if at is None else (at[0], at[1])
+        self._epoch_closed_at = state["epoch_closed_at"]
+
+
+def _vector_steps(plan: CollectPlan, num_envs: int) -> int:
+    """Returns the longest collect of a plan in vector steps; 0 for one that only the environments end."""
+    if plan.vector_steps is not None:
+        return plan.vector_steps
+    if plan.env_steps is not None and not plan.whole_episodes:
+        return min(-(-plan.env_steps // num_envs), UNLIMITED)
+    return 0

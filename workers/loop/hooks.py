@@ -1,0 +1,37 @@
+"""Hooks grouped by method, so that those that nobody defines cost nothing."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workers.core.protocols import EngineView, Hook, Stateful
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, StopReason
+
+
+class HookCalls:
+    """The bound methods of some hooks, in the hooks' order.
+
+    Args:
+        hooks: Called in this order at each event.
+    """
+
+    def __init__(self, hooks: Sequence[Hook]) -> None:
+        self._hooks = tuple(hooks)
+        self.on_start: tuple[Callable[[EngineView], None], ...] = self._defined("on_start")
+        self.on_tick: tuple[Callable[[EngineView, Sequence[LearnReport]], None], ...] = self._defined("on_tick")
+        self.on_episode: tuple[Callable[[EngineView, EpisodeEnd], None], ...] = self._defined("on_episode")
+        self.on_evaluation: tuple[Callable[[EngineView, EvaluationResult], None], ...] = self._defined("on_evaluation")
+        self.on_snapshot: tuple[Callable[[EngineView, str], None], ...] = self._defined("on_snapshot")
+        self.on_finish: tuple[Callable[[EngineView, StopReason], None], ...] = self._defined("on_finish")
+
+    def state(self) -> list[StateTree | None]:
+        """Returns the state of each hook, `None` for those without."""
+        return [hook.state_dict() if isinstance(hook, Stateful) else None for hook in self._hooks]
+
+    def load_state(self, states: Sequence[StateTree | None]) -> None:
+        """Gives each hook its state back."""
+        for hook, state in zip(self._hooks, states, strict=True):
+            if state is not None and isinstance(hook, Stateful):
+                hook.load_state_dict(state)
+
+    def _defined(self, name: str) -> tuple[Any, ...]:
+        return tuple(method for hook in self._hooks if (method := getattr(hook, name, None)) is not None)

@@ -1,0 +1,1 @@
+"""The recorder: the only way in which a number leaves the loop."""

@@ -1,0 +1,252 @@
+"""Turns what happens in the loop into records of the contract and hands them to the spool.
+
+A call only appends to lists; a thread empties them every 100 ms. Owns the windows, the columns not yet written and the summary of the
+running epoch. Must not wait for the network, and touches the disk only in `flush` and in the thread.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, SupportsFloat
+
+from palestra.contract.telemetry import Episodes, Evaluation, ExperimentStats, Note, Points, RunRecord
+from workers.core.protocols import ClockView
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
+from workers.record.windows import LearnWindow
+
+FLUSH_SECONDS: Final = 0.1
+LAST_EPISODES: Final = 1_000
+"""Episodes of an epoch that its summary names, the newest."""
+
+
+_PointRow = tuple[str, int, int, int, float, SupportsFloat]
+_EpisodeRow = tuple[int, int, int, int, float, float, int, bool]
+
+
+class Sink(Protocol):
+    """Where records go: `palestra.telemetry.spool.SpoolWriter`, or a list in a test."""
+
+    def append(self, records: list[RunRecord]) -> int:
+        """Appends records in one piece, for good."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """What the recorder must know of the run."""
+
+    run_id: str
+    report_names: tuple[str, ...]
+    """Series of the agent's learn reports."""
+    metrics: Callable[[], Mapping[str, float]]
+    """Gauges, asked for when a window closes."""
+    window_env_steps: int
+
+
+class SpoolRecorder:
+    """The recorder of one run.
+
+    Args:
+        run: What is recorded.
+        sink: Where records go; used under a lock of the recorder's own.
+        wall: Seconds since the epoch.
+    """
+
+    def __init__(self, run: RecordedRun, sink: Sink, wall: Callable[[], float] = time.time) -> None:
+        self._run = run
+        self._sink = sink
+        self._wall = wall
+        self._window = LearnWindow(run.report_names)
+        self._window_end = run.window_env_steps
+        self._epoch_episodes: list[tuple[float, int]] = []
+        self._points: list[_PointRow] = []
+        self._episodes: list[_EpisodeRow] = []
+        self._others: list[RunRecord] = []
+        self._writing = threading.Lock()
+        self._failure: BaseException | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts the thread that writes every 100 ms."""
+        self._thread = threading.Thread(target=self._write_often, name="recorder", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Writes what is left and ends the thread."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._write()
+
+    # The loop's calls
+
+    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+        """Records one iteration."""
+        if reports:
+            self._window.add(reports)
+        if episodes:
+            self._add_episodes(clock, episodes)
+        if clock.env_steps >= self._window_end:
+            self._close_window(clock)
+
+    def point(self, clock: ClockView, series: str, value: SupportsFloat) -> None:
+        """Records one value of a series by itself; a tensor is read later, by the writing thread."""
+        self._points.append((series, clock.env_steps, clock.updates, clock.episodes, self._wall(), value))
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Records an evaluation during training."""
+        self.emit(evaluation_record(self._run.run_id, clock, result, self._wall(), final=final))
+
+    def epoch(self, clock: ClockView) -> None:
+        """Records the statistics of the epoch that ended."""
+        summary = tuple({"episode_return": value, "episode_length": float(length)} for value, length in self._epoch_episodes) or None
+        self._epoch_episodes.clear()
+        self.emit(
+            ExperimentStats(
+                run=self._run.run_id,
+                total_epoch=max(0, clock.epochs - 1),
+                total_itr=clock.iterations,
+                total_env_steps=clock.env_steps,
+                last_episode=summary,
+                update=clock.updates,
+                episode=clock.episodes,
+                wall=self._wall(),
+            )
+        )
+
+    def note(self, code: str, message: str) -> None:
+        """Records a fact about the attempt."""
+        self.emit(Note(run=self._run.run_id, wall=self._wall(), code=code, message=message[:2_000]))
+
+    def emit(self, record: RunRecord) -> None:
+        """Records a finished record."""
+        self._others.append(record)
+
+    def flush(self) -> None:
+        """Puts everything recorded so far into the sink. Closes no window.
+
+        Raises:
+            OSError: If the sink fails, of a full disk for example; nothing recorded is forgotten.
+        """
+        self._write()
+
+    def state_dict(self) -> StateTree:
+        """Returns the open window and the running epoch."""
+        return {
+            "window": self._window.state_dict(),
+            "window_end": self._window_end,
+            "epoch_returns": [value for value, _ in self._epoch_episodes],
+            "epoch_lengths": [length for _, length in self._epoch_episodes],
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes an open window and the running epoch over."""
+        self._window.load_state_dict(state["window"])
+        self._window_end = state["window_end"]
+        self._epoch_episodes = list(zip(state["epoch_returns"], state["epoch_lengths"], strict=True))
+
+    # Private
+
+    def _add_episodes(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]]) -> None:
+        number, updates, wall = clock.episodes - len(episodes), clock.updates, self._wall()
+        for env_step, end in episodes:
+            number += 1
+            row = (end.env_index, env_step, updates, number, wall, end.episode_return, end.episode_length, end.terminated)
+            self._episodes.append(row)
+            self._epoch_episodes.append((end.episode_return, end.episode_length))
+        del self._epoch_episodes[:-LAST_EPISODES]
+
+    def _close_window(self, clock: ClockView) -> None:
+        if self._failure is not None:
+            raise self._failure
+        length = self._run.window_env_steps
+        self._window_end = (clock.env_steps // length + 1) * length
+        for series, value in self._window.close():
+            self.point(clock, series, value)
+        for series, gauge in self._run.metrics().items():
+            self.point(clock, series, gauge)
+
+    def _write_often(self) -> None:
+        while not self._stop.wait(FLUSH_SECONDS):
+            try:
+                self._write()
+            except OSError as error:
+                self._failure = error
+                return
+
+    def _write(self) -> None:
+        with self._writing:
+            points, episodes, others = self._take()
+            records = [*_points_records(self._run.run_id, points), *_episodes_records(self._run.run_id, episodes), *others]
+            if not records:
+                return
+            try:
+                self._sink.append(records)
+            except OSError:
+                self._points[:0], self._episodes[:0], self._others[:0] = points, episodes, others
+                raise
+
+    def _take(self) -> tuple[list[_PointRow], list[_EpisodeRow], list[RunRecord]]:
+        """Takes what the lists hold by now; the loop may go on appending to the same lists meanwhile."""
+        points, episodes, others = self._points[:], self._episodes[:], self._others[:]
+        del self._points[: len(points)], self._episodes[: len(episodes)], self._others[: len(others)]
+        return points, episodes, others
+
+
+def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, wall: float, **marks: Any) -> Evaluation:
+    """Returns the record of an evaluation; `marks` are `final` and `snapshot_id`."""
+    return Evaluation(
+        run=run_id,
+        env_step=clock.env_steps,
+        update=clock.updates,
+        episode=clock.episodes,
+        wall=wall,
+        episodes=len(result.returns),
+        mean=result.mean,
+        median=result.median,
+        stdev=result.stdev,
+        min=result.min,
+        max=result.max,
+        length_mean=result.length_mean,
+        length_median=result.length_median,
+        length_stdev=result.length_stdev,
+        length_min=result.length_min,
+        length_max=result.length_max,
+        returns=result.returns,
+        seed=result.seed,
+        **marks,
+    )
+
+
+def _points_records(run_id: str, rows: list[_PointRow]) -> list[RunRecord]:
+    """Returns one record per series, series in order of their first point."""
+    by_series: dict[str, list[_PointRow]] = {}
+    for row in rows:
+        by_series.setdefault(row[0], []).append(row)
+    records: list[RunRecord] = []
+    for series, points in by_series.items():
+        _, env_step, update, episode, wall, values = zip(*points, strict=True)
+        value = tuple(float(one) for one in values)
+        records.append(Points(run=run_id, series=series, env_step=env_step, update=update, episode=episode, wall=wall, value=value))
+    return records
+
+
+def _episodes_records(run_id: str, rows: list[_EpisodeRow]) -> list[RunRecord]:
+    if not rows:
+        return []
+    env_index, env_step, update, episode, wall, episode_return, length, terminated = zip(*rows, strict=True)
+    record = Episodes(
+        run=run_id,
+        env_index=env_index,
+        env_step=env_step,
+        update=update,
+        episode=episode,
+        wall=wall,
+        episode_return=episode_return,
+        episode_length=length,
+        terminated=terminated,
+    )
+    return [record]

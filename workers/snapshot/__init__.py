@@ -1,0 +1,1 @@
+"""Snapshots: everything needed to resume a run, in a directory that is whole or does not exist."""

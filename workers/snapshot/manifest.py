@@ -1,0 +1,129 @@
+"""The manifest of a snapshot: written last, it makes the directory a snapshot.
+
+Owns the format and its verification. A directory without a manifest does not exist as a snapshot; one whose files are not those that
+the manifest lists, byte for byte, is refused.
+"""
+
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from palestra.contract.documents import Document
+from palestra.contract.names import Counter
+from palestra.contract.states import SnapshotReason
+from palestra.contract.telemetry import Number, RunId, SnapshotFile, SnapshotId
+from workers.core.errors import SnapshotUnreadableError
+
+FORMAT_VERSION: Final = 1
+MANIFEST: Final = "MANIFEST.json"
+_CHUNK: Final = 1 << 20
+_MAX_MANIFEST_BYTES: Final = 4 << 20
+
+
+class Manifest(Document):
+    """What a snapshot is and what it consists of."""
+
+    format: str = "palestra-snapshot"
+    format_version: int = FORMAT_VERSION
+    snapshot_id: SnapshotId
+    run_id: RunId
+    attempt_id: str
+    experiment_id: str
+    definition_hash: str
+    seed: Counter
+    parent: SnapshotId | None
+    """Snapshot that the attempt began from."""
+    reason: SnapshotReason
+    score: Number | None
+    resume_exact: bool
+    env_step: Counter
+    update: Counter
+    episode: Counter
+    wall: float
+    versions: dict[str, str]
+    """Palestra, Python, torch, numpy, gymnasium and CUDA that wrote it."""
+    device: str
+    files: tuple[SnapshotFile, ...]
+
+
+def describe_file(path: Path) -> SnapshotFile:
+    """Returns name, size and SHA-256 of a file."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    return SnapshotFile(name=path.name, size=size, sha256=digest.hexdigest())
+
+
+def verify(directory: Path) -> Manifest:
+    """Returns the manifest of a snapshot whose every byte was checked.
+
+    Raises:
+        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds anything that its manifest does not list.
+    """
+    _refuse_links(directory)
+    manifest = read_manifest(directory)
+    listed = {file.name: file for file in manifest.files}
+    present = {entry.name for entry in directory.iterdir()} - {MANIFEST}
+    if present != set(listed):
+        missing, extra = sorted(set(listed) - present), sorted(present - set(listed))
+        raise SnapshotUnreadableError(f"{directory.name}: the manifest's files are not those present (missing {missing}, unknown {extra})")
+    for name, file in listed.items():
+        if describe_file(directory / name) != file:
+            raise SnapshotUnreadableError(f"{directory.name}: {name} is not what was written: size or SHA-256 differ")
+    return manifest
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Returns the manifest alone, nothing else checked.
+
+    Raises:
+        SnapshotUnreadableError: If there is none, or none that this version can read.
+    """
+    path = directory / MANIFEST
+    try:
+        if path.stat().st_size > _MAX_MANIFEST_BYTES:
+            raise SnapshotUnreadableError(f"{directory.name}: the manifest is larger than any that we write")
+        raw = path.read_bytes()
+        _check_format(directory.name, json.loads(raw))
+        return Manifest.model_validate_json(raw)
+    except FileNotFoundError:
+        raise SnapshotUnreadableError(f"{directory.name}: no manifest, so it was never finished") from None
+    except (ValueError, ValidationError, OSError) as error:
+        raise SnapshotUnreadableError(f"{directory.name}: the manifest cannot be read: {error}") from error
+
+
+def sync_file(path: Path) -> None:
+    """Forces a file, or a directory's entries, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_format(name: str, document: Any) -> None:
+    if not isinstance(document, dict) or document.get("format") != "palestra-snapshot":
+        raise SnapshotUnreadableError(f"{name}: this is no snapshot of Palestra")
+    version = document.get("format_version")
+    if not isinstance(version, int) or version < 1:
+        raise SnapshotUnreadableError(f"{name}: the manifest names no format version")
+    if version > FORMAT_VERSION:
+        made_by = document.get("versions", {}).get("palestra", "a newer version")
+        raise SnapshotUnreadableError(
+            f"{name}: made by Palestra {made_by} in format {version}, this one reads up to format {FORMAT_VERSION}: upgrade Palestra"
+        )
+
+
+def _refuse_links(directory: Path) -> None:
+    if directory.is_symlink() or not directory.is_dir():
+        raise SnapshotUnreadableError(f"{directory.name}: not a directory")
+    for entry in directory.iterdir():
+        if not stat.S_ISREG(entry.lstat().st_mode):
+            raise SnapshotUnreadableError(f"{directory.name}: {entry.name} is not a plain file")
