@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, event, make_url
+from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 Session = AsyncSession
@@ -24,6 +24,7 @@ EVENTS: Final[Topic] = "events"
 """Rows were appended to the event log."""
 
 _TOPICS: Final = "palestra_topics"
+_ACTIONS: Final = "palestra_actions"
 _DRIVERS: Final = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 _BUSY_SECONDS: Final = 30.0
 
@@ -64,10 +65,17 @@ class Database:
         async with self._write() as session:
             yield session
             await session.commit()
+        for action in session.info.pop(_ACTIONS, ()):
+            action()
         topics = frozenset(session.info.pop(_TOPICS, ()))
         if topics:
             for listener in tuple(self.listeners):
                 listener(topics)
+
+    async def ping(self) -> None:
+        """Asks the database for an answer; raises what the driver raises when there is none."""
+        async with self.engine.connect() as connection:
+            await connection.execute(select(1))
 
     async def dispose(self) -> None:
         """Closes all connections."""
@@ -77,6 +85,11 @@ class Database:
 def announce(session: Session, topic: Topic) -> None:
     """Registers that the listeners hear of `topic` once the session's transaction is committed."""
     session.info.setdefault(_TOPICS, set()).add(topic)
+
+
+def on_commit(session: Session, action: Callable[[], None]) -> None:
+    """Registers what is to be done once the session's transaction is committed; it is dropped with the transaction."""
+    session.info.setdefault(_ACTIONS, []).append(action)
 
 
 def async_url(url: str) -> str:

@@ -5,21 +5,21 @@ from app.db.models.experiments import Experiment, Run
 from app.db.repositories import audit
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
-from app.db.repositories.experiments import ExperimentFilter
+from app.db.repositories.experiments import ExperimentFilter, RunFilter
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
-from app.services import catalogue, gate, jobs, pages, views
+from app.services import catalogue, gate, jobs, pages, runs, views
 from app.services.actors import actor
 from palestra.contract.definition import definition_hash, experiment_id, identity_hash
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import new_id
 from palestra.contract.options import Submission
-from palestra.contract.resources import ExperimentDetail, ExperimentView
+from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
-__all__ = ["ExperimentFilter", "PageRequest", "archive", "get", "list_experiments", "submit"]
+__all__ = ["ExperimentFilter", "PageRequest", "archive", "get", "list_experiments", "list_runs_of", "submit"]
 
 
 async def submit(session: Session, principal: Principal, submission: Submission) -> tuple[ExperimentDetail, bool]:
@@ -46,9 +46,9 @@ async def submit(session: Session, principal: Principal, submission: Submission)
     elif experiment.archived_at is not None:
         await rows.set_archived(session, experiment, archived=False)
         _audit(session, principal, experiment, "experiment.restore")
-    runs = await _add_runs(session, principal, experiment, submission)
-    if runs:
-        await jobs.queue_training(session, principal, experiment, runs, options)
+    added = await _add_runs(session, principal, experiment, submission)
+    if added:
+        await jobs.queue_training(session, principal, experiment, added, options)
     await gate.tell_experiment(session, experiment)
     return await _detail(session, experiment), new
 
@@ -90,6 +90,17 @@ async def list_experiments(session: Session, principal: Principal, wanted: Exper
     return await pages.cut(found, request, keys, lambda shown: views.experiment_views(session, shown))
 
 
+async def list_runs_of(
+    session: Session, principal: Principal, experiment_id: str, state: RunState | None, request: PageRequest
+) -> Page[RunView]:
+    """Returns a page of an experiment's runs.
+
+    Raises:
+        NotFoundError: If the project has no experiment of that ID.
+    """
+    return await runs.list_runs(session, principal, RunFilter(experiment_id=experiment_id, state=state), request)
+
+
 async def get(session: Session, principal: Principal, experiment_id: str) -> ExperimentDetail:
     """Returns an experiment.
 
@@ -99,20 +110,20 @@ async def get(session: Session, principal: Principal, experiment_id: str) -> Exp
     return await _detail(session, await _find(session, principal, experiment_id))
 
 
-async def archive(session: Session, principal: Principal, experiment_id: str) -> ExperimentDetail:
-    """Hides an experiment from lists; nothing is deleted, and archiving twice changes nothing.
+async def archive(session: Session, principal: Principal, experiment_id: str, *, archived: bool = True) -> ExperimentDetail:
+    """Hides an experiment from lists, or brings it back; nothing is deleted, and doing it twice changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that ID.
         ConflictError: While one of its jobs has not ended.
     """
     experiment = await _find(session, principal, experiment_id)
-    if experiment.archived_at is None:
+    if (experiment.archived_at is not None) is not archived:
         busy = await job_rows.unfinished_of_experiment(session, principal.project_id, experiment.id)
-        if busy:
+        if archived and busy:
             raise ConflictError("experiment_active", f"{busy} of its jobs have not ended. Cancel them first.")
-        await rows.set_archived(session, experiment, archived=True)
-        _audit(session, principal, experiment, "experiment.archive")
+        await rows.set_archived(session, experiment, archived=archived)
+        _audit(session, principal, experiment, "experiment.archive" if archived else "experiment.restore")
         await gate.tell_experiment(session, experiment)
     return await _detail(session, experiment)
 

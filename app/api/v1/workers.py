@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from app.api.auth import Admin, Reader, WorkerCaller
 from app.api.body import json_body
 from app.api.deps import ReadSession, SettingsDep, WriteSession
-from app.services import workers
+from app.services import catalogue, workers
 from palestra.contract.names import NAME_PATTERN
 from palestra.contract.resources import CatalogueView, PoolView, WorkerView
 from palestra.contract.views import Page
@@ -32,28 +32,34 @@ async def heartbeat_worker(
     return await workers.heartbeat(session, principal, worker_id, body)
 
 
-@router.post("/workers/{worker_id}:drain", responses={409: {}})
-async def drain_worker(worker_id: str, principal: Admin, session: WriteSession, settings: SettingsDep) -> WorkerView:
+@router.post("/workers/{worker_id}:drain")
+async def drain_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
     """Lets a worker finish what it does and take nothing new."""
-    return await workers.drain(session, principal, worker_id, settings)
+    return await workers.drain(session, principal, worker_id)
+
+
+@router.post("/workers/{worker_id}:undrain")
+async def undrain_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
+    """Lets a drained worker take jobs again."""
+    return await workers.drain(session, principal, worker_id, draining=False)
 
 
 @router.get("/workers")
-async def list_workers(principal: Reader, session: ReadSession, settings: SettingsDep) -> Page[WorkerView]:
+async def list_workers(principal: Reader, session: ReadSession) -> Page[WorkerView]:
     """Lists workers with their slots."""
-    return await workers.list_workers(session, principal, settings)
+    return await workers.list_workers(session, principal)
 
 
 @router.get("/workers/{worker_id}")
-async def get_worker(worker_id: str, principal: Reader, session: ReadSession, settings: SettingsDep) -> WorkerView:
+async def get_worker(worker_id: str, principal: Reader, session: ReadSession) -> WorkerView:
     """Returns a worker."""
-    return await workers.get(session, principal, worker_id, settings)
+    return await workers.get(session, principal, worker_id)
 
 
 @router.get("/pools")
-async def list_pools(principal: Reader, session: ReadSession, settings: SettingsDep) -> Page[PoolView]:
+async def list_pools(principal: Reader, session: ReadSession) -> Page[PoolView]:
     """Lists pools with their queues."""
-    return await workers.list_pools(session, principal, settings)
+    return await workers.list_pools(session, principal)
 
 
 @router.get("/catalogue")
@@ -61,4 +67,4 @@ async def get_catalogue(
     principal: Reader, session: ReadSession, pool: Annotated[str, Query(max_length=64, pattern=NAME_PATTERN)] = "default"
 ) -> CatalogueView:
     """Returns the agents and environments that a pool's workers reported."""
-    return await workers.catalogue(session, principal, pool)
+    return await catalogue.get(session, principal, pool)

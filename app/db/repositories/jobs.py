@@ -13,6 +13,7 @@ from app.db.engine import Session
 from app.db.models.jobs import Attempt, Job, JobRun
 from app.db.repositories.keysets import paged
 from app.domain.paging import Keyset
+from app.domain.retry import History
 from palestra.contract.names import Schedule
 from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState
 
@@ -226,3 +227,14 @@ async def seconds_until(session: Session, moments: Collection[datetime]) -> dict
         return {}
     present: datetime = (await session.execute(select(db_now()))).scalar_one()
     return {moment: max(0.0, (moment - present).total_seconds()) for moment in moments}
+
+
+async def set_history(session: Session, job: Job, history: History) -> None:
+    """Notes the failures of a job so far."""
+    values = {
+        "infrastructure_failures": history.infrastructure_failures,
+        "counted_failures": history.counted_failures,
+        "quick_deaths": history.quick_deaths,
+    }
+    await session.execute(update(Job).where(Job.id == job.id).values(**values).execution_options(synchronize_session=False))
+    await session.refresh(job)

@@ -1,22 +1,17 @@
 """Rows of workers."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import func, select, update
-from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.jobs import Attempt
 from app.db.models.workers import Worker
 from app.db.repositories.attempts import LIVE
-from app.db.repositories.keysets import paged
 from app.db.upsert import insert_new
-from app.domain.paging import Keyset
-
-COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"name": Worker.name, "registered_at": Worker.registered_at}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +73,9 @@ async def silence(session: Session, worker_ids: Collection[str]) -> dict[str, fl
     return {worker_id: (present - last).total_seconds() for worker_id, last, present in await session.execute(query)}
 
 
-async def page(session: Session, project_id: str, pool: str | None, keys: Keyset) -> Sequence[Worker]:
-    """Returns a page of workers and one row more."""
-    query = select(Worker).where(Worker.project_id == project_id)
-    if pool is not None:
-        query = query.where(Worker.pool == pool)
-    return (await session.scalars(paged(query, keys, COLUMNS, Worker.id))).all()
+async def all_of(session: Session, project_id: str) -> Sequence[Worker]:
+    """Returns a project's workers by name."""
+    return (await session.scalars(select(Worker).where(Worker.project_id == project_id).order_by(Worker.name))).all()
 
 
 async def of_pool(session: Session, project_id: str, pool: str) -> Sequence[Worker]:

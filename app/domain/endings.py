@@ -1,0 +1,53 @@
+"""Where a job goes when its attempt ends. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause, JobState, Outcome
+
+_STOPPED: Final[Mapping[JobState, JobState]] = {JobState.CANCELLING: JobState.CANCELLED, JobState.PAUSING: JobState.PAUSED}
+"""What a person asked for is what the end of the attempt gives, however the attempt put it."""
+
+
+def path(state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool) -> tuple[JobState, ...]:
+    """Returns the states that the job passes, the last of which it stays in.
+
+    Args:
+        state: The job's state, one of those that hold a lease.
+        outcome: How the attempt ended.
+        cause: Why.
+        requeue: Whether the retry rule queues the job again.
+    """
+    if outcome is Outcome.SUCCEEDED:
+        return (JobState.SUCCEEDED,)
+    if outcome in {Outcome.FAILED, Outcome.LOST}:
+        return _after_failure(state, cause, requeue=requeue)
+    if state in _STOPPED:
+        return (_STOPPED[state],)
+    if outcome is Outcome.CANCELLED:
+        return (JobState.CANCELLING, JobState.CANCELLED)
+    if outcome is Outcome.PAUSED:
+        return (JobState.PAUSING, JobState.PAUSED)
+    return (JobState.QUEUED,) if state is JobState.PREEMPTING else (JobState.PREEMPTING, JobState.QUEUED)
+
+
+def _after_failure(state: JobState, cause: Cause, *, requeue: bool) -> tuple[JobState, ...]:
+    if state is JobState.CANCELLING or (state is JobState.PAUSING and requeue):
+        return (_STOPPED[state],)
+    if requeue:
+        return (JobState.LOST, JobState.QUEUED)
+    infrastructure = cause in INFRASTRUCTURE_CAUSES and state is not JobState.PAUSING
+    return (JobState.LOST, JobState.FAILED) if infrastructure else (JobState.FAILED,)
+
+
+def sentence(cause: Cause) -> str:
+    """Returns what to tell a user about an attempt that ended without a word of its own."""
+    return _SENTENCES.get(cause, f"The attempt ended: {cause.value.replace('_', ' ')}.")
+
+
+_SENTENCES: Final[Mapping[Cause, str]] = {
+    Cause.LEASE_EXPIRED: "The worker was silent for too long and the attempt was given up. See that it runs and reaches the server.",
+    Cause.WORKER_LOST: "The worker's machine or its supervisor of this attempt is gone. See that the machine is well.",
+    Cause.TRAINER_KILLED: "The trainer was killed by a signal. See the machine's memory and its system log.",
+    Cause.POISON: "The trainer died three times within a minute of its start. See the log of the last attempt before you try again.",
+}

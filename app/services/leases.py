@@ -1,0 +1,267 @@
+"""Leases: claim, renew, release. No claim, no start; a stale attempt is refused and told so."""
+
+import hashlib
+from typing import Any, Final
+
+from app.db.engine import Session
+from app.db.models.experiments import Experiment, Run
+from app.db.models.jobs import Attempt, Job
+from app.db.models.workers import Worker
+from app.db.repositories import attempts as rows
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import jobs as job_rows
+from app.db.repositories import workers as worker_rows
+from app.domain.errors import ConflictError, InvalidError, NotFoundError
+from app.domain.principal import Principal
+from app.domain.secrets import hash_secret, new_secret
+from app.services import endings, gate, series, snapshots, views
+from app.services.gate import Why
+from app.settings import Settings
+from palestra.contract.documents import canonical_json
+from palestra.contract.names import Schedule, new_id
+from palestra.contract.options import EvaluateOptions
+from palestra.contract.resources import AttemptView
+from palestra.contract.states import AttemptState, JobState, Order, ResumeQuality
+from palestra.contract.work_order import (
+    Claim,
+    ClaimAnswer,
+    Release,
+    Renewal,
+    RenewalAnswer,
+    RunOrder,
+    SnapshotRef,
+    WorkOrder,
+)
+
+_NEEDS_SNAPSHOT: Final = frozenset({Schedule.EVALUATE, Schedule.EXPORT})
+_ORDERS: Final = {
+    JobState.PAUSING: Order.PAUSE,
+    JobState.CANCELLING: Order.CANCEL,
+    JobState.PREEMPTING: Order.DRAIN,
+}
+
+
+async def claim(session: Session, principal: Principal, body: Claim, settings: Settings) -> ClaimAnswer:
+    """Makes the next attempt of a queued job and raises the fence of every run that it trains.
+
+    Of many claims at once one succeeds. The attempt holds its lease, and its token is good, until it ends.
+
+    Raises:
+        NotFoundError: If the project has no such worker or job.
+        ConflictError: If the doorbell is out of date (`not_claimable`), the worker drains (`worker_draining`), the job does not fit it
+            (`does_not_fit`), its slot has a live attempt (`slot_busy`) or a run does (`run_busy`). The worker drops the doorbell.
+        InvalidError: If the worker has no such slot.
+    """
+    worker = await _worker(session, principal, body)
+    job = await _claimable(session, principal, body, worker)
+    runs = list(await experiment_rows.runs_of_job(session, job.id, lock=True))
+    orders = await _run_orders(session, job, runs)
+    await gate.move(session, job, JobState.STARTING, _why_claim(worker, job, orders), claim=body.expected_attempt)
+    token = new_secret("pla")
+    attempt = await _insert(session, job, worker, body, hash_secret(token), settings)
+    await _carry(session, job, attempt, orders)
+    await endings.tell_attempt(session, job, attempt)
+    return ClaimAnswer(
+        work_order=await _work_order(session, job, attempt, orders),
+        token=token,
+        lease_seconds=settings.lease_seconds,
+        renew_seconds=settings.renew_seconds,
+    )
+
+
+async def _worker(session: Session, principal: Principal, body: Claim) -> Worker:
+    worker = await worker_rows.get(session, principal.project_id, body.worker_id)
+    if worker is None:
+        raise NotFoundError("worker")
+    if worker.draining:
+        raise ConflictError("worker_draining", "This worker takes no new jobs: it is being drained.")
+    if body.slot >= worker.slots:
+        raise InvalidError("unknown_slot", f"This worker has the slots 0 to {worker.slots - 1}.", pointer="/slot")
+    return worker
+
+
+async def _claimable(session: Session, principal: Principal, body: Claim, worker: Worker) -> Job:
+    job = await job_rows.get(session, principal.project_id, body.job_id, lock=True)
+    if job is None:
+        raise NotFoundError("job")
+    if job.state != JobState.QUEUED or body.expected_attempt != job.attempt + 1:
+        raise ConflictError("not_claimable", "This doorbell is out of date: the job has moved on. Drop it.")
+    if job.pool != worker.pool or job.gpus > worker.gpu_count or job.work_order_version not in worker.work_order_versions:
+        raise ConflictError("does_not_fit", "This worker cannot take the job: other pool, too few GPUs, or another version. Drop it.")
+    return job
+
+
+async def _run_orders(session: Session, job: Job, runs: list[Run]) -> list[RunOrder]:
+    if Schedule(job.schedule).writes_training_state:
+        fences = await rows.raise_fences(session, [run.id for run in runs])
+        return [
+            RunOrder(
+                run_id=run.id,
+                seed=run.seed,
+                replicate=run.replicate,
+                fence=fences[run.id],
+                snapshot=await snapshots.newest_verified(session, run.id),
+            )
+            for run in runs
+        ]
+    options = EvaluateOptions.model_validate_json(canonical_json(job.evaluate or {}))
+    return [await _reading_order(session, job, run, options) for run in runs]
+
+
+async def _reading_order(session: Session, job: Job, run: Run, options: EvaluateOptions) -> RunOrder:
+    needed = Schedule(job.schedule) in _NEEDS_SNAPSHOT or options.snapshot not in {"newest", "best"}
+    snapshot = await snapshots.resolve(session, run.id, options.snapshot) if needed else await snapshots.newest_verified(session, run.id)
+    return RunOrder(
+        run_id=run.id,
+        seed=run.seed,
+        replicate=run.replicate,
+        fence=run.fence,
+        snapshot=snapshot,
+        episodes=options.episodes,
+        evaluation_seed=options.seed if options.seed is not None else fresh_seed(job.id, run.id),
+        formats=options.formats or await _export_formats(session, job),
+    )
+
+
+def fresh_seed(job_id: str, run_id: str) -> int:
+    """Returns a seed for the episodes of an evaluation that nothing else uses: 32 bits of a hash of the job and the run."""
+    return int.from_bytes(hashlib.sha256(f"{job_id}/{run_id}".encode()).digest()[:4])
+
+
+async def _export_formats(session: Session, job: Job) -> tuple[Any, ...]:
+    if job.schedule != Schedule.EXPORT:
+        return ()
+    return views.definition_of(await _experiment(session, job)).export.formats or ("weights",)
+
+
+def _why_claim(worker: Worker, job: Job, orders: list[RunOrder]) -> Why:
+    training = Schedule(job.schedule).writes_training_state
+    return Why(actor=f"worker:{worker.id}", resume_quality=_expected_quality(orders[0].snapshot) if training else None)
+
+
+def _expected_quality(snapshot: SnapshotRef | None) -> ResumeQuality:
+    if snapshot is None:
+        return ResumeQuality.FRESH
+    return ResumeQuality.EXACT if snapshot.resume_exact else ResumeQuality.STATISTICAL
+
+
+async def _insert(session: Session, job: Job, worker: Worker, body: Claim, token_hash: str, settings: Settings) -> Attempt:
+    experiment = await _experiment(session, job)
+    row = {
+        "id": new_id("att"),
+        "project_id": job.project_id,
+        "job_id": job.id,
+        "number": body.expected_attempt,
+        "worker_id": worker.id,
+        "slot": body.slot,
+        "boot_id": worker.boot_id,
+        "token_hash": token_hash,
+        "state": AttemptState.STARTING.value,
+        "ran_with": {
+            "code": experiment.code,
+            "palestra": worker.version,
+            "packages": worker.packages,
+            "hardware": worker.hardware,
+            "gpus": worker.gpus,
+        },
+    }
+    attempt = await rows.insert(session, row, settings.lease_seconds)
+    if attempt is None:
+        raise ConflictError("slot_busy", "This slot has an attempt that has not ended. Report it as dead if it is, then claim again.")
+    return attempt
+
+
+async def _carry(session: Session, job: Job, attempt: Attempt, orders: list[RunOrder]) -> None:
+    training = Schedule(job.schedule).writes_training_state
+    carried = [
+        {
+            "attempt_id": attempt.id,
+            "run_id": order.run_id,
+            "fence": order.fence,
+            "training": training,
+            "live_training": training,
+            "snapshot_id": None if order.snapshot is None else order.snapshot.snapshot_id,
+        }
+        for order in orders
+    ]
+    if not await rows.insert_runs(session, carried):
+        raise ConflictError("run_busy", "Another attempt trains a run of this job. Drop the doorbell.")
+    if training:
+        for order in orders:
+            await series.supersede(session, order.run_id)
+
+
+async def _work_order(session: Session, job: Job, attempt: Attempt, orders: list[RunOrder]) -> WorkOrder:
+    experiment = await _experiment(session, job)
+    document = {
+        "attempt_id": attempt.id,
+        "attempt_number": attempt.number,
+        "job_id": job.id,
+        "experiment_id": job.experiment_id,
+        "schedule": job.schedule,
+        "definition": views.definition_of(experiment).model_dump(mode="json"),
+        "code": experiment.code,
+        "resources": job.resources,
+        "limits": job.limits,
+        "runs": [order.model_dump(mode="json") for order in orders],
+    }
+    return WorkOrder.model_validate_json(canonical_json(document))
+
+
+async def _experiment(session: Session, job: Job) -> Experiment:
+    experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
+    assert experiment is not None
+    return experiment
+
+
+async def renew(session: Session, attempt_id: str, body: Renewal, settings: Settings) -> RenewalAnswer:
+    """Renews a lease and answers what the supervisor is to do; `stale` once the attempt has ended.
+
+    The first renewal shows that the supervisor lives: the job runs from then on. A lease that lapsed but was not reclaimed is renewed.
+
+    Raises:
+        NotFoundError: If there is no such attempt.
+    """
+    attempt = await _attempt(session, attempt_id)
+    job = await job_rows.by_id(session, attempt.job_id, lock=attempt.state == AttemptState.STARTING)
+    assert job is not None
+    values = {"env_step": body.env_step, "update": body.update, "spooled_seq": body.spooled_seq, "trainer_pid": body.trainer_pid}
+    if not await rows.renew(session, attempt, values, settings.lease_seconds):
+        return RenewalAnswer(order=Order.STALE, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds)
+    if job.state == JobState.STARTING:
+        await gate.move(session, job, JobState.RUNNING, Why(actor=f"attempt:{attempt.id}"))
+    order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
+    return RenewalAnswer(order=order, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds)
+
+
+async def release(session: Session, attempt_id: str, body: Release) -> AttemptView:
+    """Ends an attempt as its report says; repeating it changes nothing.
+
+    Raises:
+        NotFoundError: If there is no such attempt.
+        ConflictError: `stale_attempt` if the attempt was given up as lost; `telemetry_missing` while records of its spool are not
+            acknowledged, with the next one as `expected_seq`.
+    """
+    seen = await _attempt(session, attempt_id)
+    job = await job_rows.by_id(session, seen.job_id, lock=True)
+    attempt = await _attempt(session, attempt_id)
+    assert job is not None
+    if attempt.state == AttemptState.LOST:
+        raise ConflictError("stale_attempt", "This attempt was given up as lost. Stop; a newer one has the runs.")
+    if attempt.state != AttemptState.ENDED:
+        if attempt.acked_seq < body.last_seq:
+            detail = "Records of this attempt are missing. Send them, then release again."
+            raise ConflictError("telemetry_missing", detail, expected_seq=attempt.acked_seq + 1)
+        await endings.by_report(session, job, attempt, body.report)
+    (view,) = await views.attempt_views(session, [attempt])
+    return view
+
+
+async def _attempt(session: Session, attempt_id: str) -> Attempt:
+    attempt = await rows.get(session, attempt_id)
+    if attempt is None:
+        raise NotFoundError("attempt")
+    return attempt
+
+
+__all__ = ["claim", "fresh_seed", "release", "renew"]
