@@ -132,7 +132,7 @@ def port_owner(port: int) -> int | None:
     inodes = {f"socket:[{inode}]" for table in ("tcp", "tcp6") for inode in _listening(Path("/proc/net") / table, port)}
     for directory in Path("/proc").glob("[0-9]*/fd"):
         try:
-            if any(os.readlink(entry) in inodes for entry in directory.iterdir()):
+            if any(str(entry.readlink()) in inodes for entry in directory.iterdir()):
                 return int(directory.parent.name)
         except OSError:
             continue

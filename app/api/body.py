@@ -11,8 +11,8 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
 from app.api.errors import ApiError, invalid_document
-from palestra.contract.problems import FieldProblem
 from palestra.contract.strict_json import JsonError, check_json
+from palestra.contract.views import FieldProblem
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Request
 
 from app.api.deps import database
 from app.api.errors import ApiError
-from app.db.repositories import access as rows
 from palestra.contract.views import View
 
 router = APIRouter(tags=["health"])
@@ -30,8 +29,7 @@ async def readyz(request: Request) -> Health:
     """Answers 200 once the database answers and every part has started, else 503."""
     try:
         async with asyncio.timeout(5):
-            async with database(request).read() as session:
-                await rows.ping(session)
+            await database(request).ping()
     except Exception:  # noqa: BLE001 - whatever the reason, the server is not ready
         raise ApiError(503, "database_unavailable", "The database does not answer. Check its address and that it runs.") from None
     if not getattr(request.app.state, "ready", False):

@@ -48,7 +48,10 @@ class Once:
         return hashlib.sha256(route + self.request.state.raw_body).hexdigest()
 
 
-def read_key(idempotency_key: Annotated[str | None, Header(description="Repeats of a request with one key change nothing.")] = None) -> str | None:
+KeyHeader = Annotated[str | None, Header(description="Repeats of a request with one key change nothing.")]
+
+
+def read_key(idempotency_key: KeyHeader = None) -> str | None:
     """Returns the request's key."""
     key = None if idempotency_key is None else idempotency_key.strip().strip('"')
     if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):

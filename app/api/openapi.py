@@ -66,7 +66,7 @@ def _add_models(schemas: dict[str, Any], routes: Iterable[RouteContext]) -> dict
     _, problem = models_json_schema([(Problem, "serialization")], ref_template=_TEMPLATE)
     schemas.update(problem["$defs"])
     mapping, found = models_json_schema([(model, "validation") for model in models], ref_template=_TEMPLATE)
-    definitions: dict[str, Any] = found.get("$defs", {})
+    definitions: dict[str, Any] = _without_null_defaults(found.get("$defs", {}))
     renamed = _conflicts(schemas, definitions)
     for name, schema in definitions.items():
         schemas[renamed.get(name, name)] = _renamed(schema, renamed)
@@ -86,6 +86,13 @@ def _conflicts(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str
         if not more:
             return renamed
         renamed.update(more)
+
+
+def _without_null_defaults(schema: Any) -> Any:
+    """The framework writes no `default: null` into the schemas of answers; the same is done here, so that equal schemas stay one."""
+    if isinstance(schema, dict):
+        return {key: _without_null_defaults(value) for key, value in schema.items() if not (key == "default" and value is None)}
+    return [_without_null_defaults(value) for value in schema] if isinstance(schema, list) else schema
 
 
 def _renamed(schema: Any, renamed: dict[str, str]) -> Any:

@@ -4,6 +4,7 @@ Owns the check of every credential. Passwords are kept as argon2id, all other se
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFo
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
+from app.services import pages
 from app.settings import Settings
 from palestra.contract.access import LoginRequest, SetupRequest, TokenRequest, TokenView
 from palestra.contract.names import Scope, new_id
@@ -139,6 +141,11 @@ async def make_link(session: Session, membership: Membership, seconds: float) ->
     return code
 
 
+async def has_logged_in(session: Session, membership: Membership) -> bool:
+    """Returns whether the member ever logged a browser in."""
+    return await rows.has_logged_in(session, membership.user_id)
+
+
 async def redeem(session: Session, request: SetupRequest) -> Login:
     """Returns a new browser login for a one-time code, which is then used up; sets name and password where they are given.
 
@@ -196,8 +203,7 @@ async def list_tokens(session: Session, principal: Principal, page: PageRequest)
     """Returns tokens: all of the project for an admin, else the caller's own."""
     owner = None if principal.permits(Scope.ADMIN) else principal.user_id
     keys = keyset(page, rows.TOKEN_COLUMNS)
-    found = await rows.tokens(session, principal.project_id, owner, keys)
-    return Page[TokenView](items=[_view(token) for token in found[: keys.limit]], next_cursor=rows.next_cursor(found, page.sort, keys))
+    return await pages.cut(await rows.tokens(session, principal.project_id, owner, keys), page, keys, _views)
 
 
 async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:
@@ -260,6 +266,10 @@ def _principal(
         token_id=token_id,
         session_id=session_id,
     )
+
+
+async def _views(tokens: Sequence[Token]) -> list[TokenView]:
+    return [_view(token) for token in tokens]
 
 
 def _view(token: Token, secret: str | None = None) -> TokenView:

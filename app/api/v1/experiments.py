@@ -10,8 +10,10 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import experiments
+from app.services import experiments, runs
+from app.services.experiments import ExperimentFilter
 from app.services.replay import Answer
+from app.services.runs import RunFilter
 from palestra.contract.options import Submission
 from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView
 from palestra.contract.states import RunState
@@ -20,8 +22,22 @@ from palestra.contract.views import Page
 router = APIRouter(prefix="/experiments", tags=["experiments"])
 
 Text = Annotated[str | None, Query(max_length=128)]
-ExperimentPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
 RunPage = Annotated[PageRequest, Depends(page_request("seed", ("created_at", "seed", "env_step")))]
+ExperimentPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
+
+
+def experiment_filter(
+    state: RunState | None = None,
+    agent: Text = None,
+    env: Text = None,
+    text: Annotated[str | None, Query(max_length=128, description="Part of the name or of the ID.")] = None,
+    archived: bool = False,
+) -> ExperimentFilter:
+    """Reads which experiments to list."""
+    return ExperimentFilter(state=state, agent=agent, env=env, text=text, archived=archived)
+
+
+Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
 
 
 @router.post("", status_code=201, response_model=ExperimentDetail, responses={200: {"model": ExperimentDetail}, 409: {}})
@@ -38,18 +54,8 @@ async def submit_experiment(
 
 
 @router.get("")
-async def list_experiments(
-    principal: Reader,
-    session: ReadSession,
-    page: ExperimentPage,
-    state: RunState | None = None,
-    agent: Text = None,
-    env: Text = None,
-    text: Annotated[str | None, Query(max_length=128, description="Part of the name or of the ID.")] = None,
-    archived: bool = False,
-) -> Page[ExperimentView]:
+async def list_experiments(principal: Reader, session: ReadSession, page: ExperimentPage, wanted: Wanted) -> Page[ExperimentView]:
     """Lists experiments."""
-    wanted = experiments.ExperimentFilter(state=state, agent=agent, env=env, text=text, archived=archived)
     return await experiments.list_experiments(session, principal, wanted, page)
 
 
@@ -64,16 +70,10 @@ async def list_experiment_runs(
     experiment_id: str, principal: Reader, session: ReadSession, page: RunPage, state: RunState | None = None
 ) -> Page[RunView]:
     """Lists an experiment's runs."""
-    return await experiments.list_runs_of(session, principal, experiment_id, state, page)
+    return await runs.list_runs(session, principal, RunFilter(experiment_id=experiment_id, state=state), page)
 
 
-@router.post("/{experiment_id}:archive")
+@router.post("/{experiment_id}:archive", responses={409: {}})
 async def archive_experiment(experiment_id: str, principal: Submitter, session: WriteSession) -> ExperimentDetail:
     """Hides an experiment from lists; nothing is deleted."""
-    return await experiments.archive(session, principal, experiment_id, archived=True)
-
-
-@router.post("/{experiment_id}:restore")
-async def restore_experiment(experiment_id: str, principal: Submitter, session: WriteSession) -> ExperimentDetail:
-    """Brings an archived experiment back."""
-    return await experiments.archive(session, principal, experiment_id, archived=False)
+    return await experiments.archive(session, principal, experiment_id)

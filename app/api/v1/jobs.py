@@ -10,6 +10,8 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
 from app.services import jobs
+from app.services.jobs import JobFilter
+from palestra.contract.names import Schedule
 from palestra.contract.resources import JobAction, JobView
 from palestra.contract.states import JobState
 from palestra.contract.views import Page
@@ -21,18 +23,22 @@ Text = Annotated[str | None, Query(max_length=128)]
 Action = Annotated[JobAction, json_body(JobAction, required=False)]
 
 
-@router.get("")
-async def list_jobs(
-    principal: Reader,
-    session: ReadSession,
-    page: JobPage,
+def job_filter(
     experiment: Text = None,
     run: Text = None,
     pool: Text = None,
     state: JobState | None = None,
+    schedule: Schedule | None = None,
+) -> JobFilter:
+    """Reads which jobs to list."""
+    return JobFilter(experiment_id=experiment, run_id=run, pool=pool, state=state, schedule=schedule)
+
+
+@router.get("")
+async def list_jobs(
+    principal: Reader, session: ReadSession, page: JobPage, wanted: Annotated[JobFilter, Depends(job_filter)]
 ) -> Page[JobView]:
     """Lists jobs."""
-    wanted = jobs.JobFilter(experiment_id=experiment, run_id=run, pool=pool, state=state)
     return await jobs.list_jobs(session, principal, wanted, page)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
-from app.api.auth import AttemptCaller, WorkerCaller
+from app.api.auth import OfAttempt, WorkerCaller
 from app.api.body import json_body
 from app.api.deps import SettingsDep, WriteSession
 from app.services import leases
@@ -22,17 +22,15 @@ async def claim_lease(
     return await leases.claim(session, principal, body, settings)
 
 
-@router.post("/{attempt_id}:renew", responses={409: {}})
+@router.post("/{attempt_id}:renew", dependencies=[OfAttempt], responses={409: {}})
 async def renew_lease(
-    attempt_id: str, body: Annotated[Renewal, json_body(Renewal)], principal: AttemptCaller, session: WriteSession, settings: SettingsDep
+    attempt_id: str, body: Annotated[Renewal, json_body(Renewal)], session: WriteSession, settings: SettingsDep
 ) -> RenewalAnswer:
     """Renews a lease; the answer carries the order for the supervisor."""
     return await leases.renew(session, attempt_id, body, settings)
 
 
-@router.post("/{attempt_id}:release", responses={409: {}})
-async def release_lease(
-    attempt_id: str, body: Annotated[Release, json_body(Release)], principal: AttemptCaller, session: WriteSession
-) -> AttemptView:
+@router.post("/{attempt_id}:release", dependencies=[OfAttempt], responses={409: {}})
+async def release_lease(attempt_id: str, body: Annotated[Release, json_body(Release)], session: WriteSession) -> AttemptView:
     """Ends an attempt; repeating it changes nothing."""
     return await leases.release(session, attempt_id, body)

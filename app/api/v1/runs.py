@@ -10,7 +10,7 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import jobs, runs
+from app.services import evaluations, jobs, runs, snapshots
 from app.services.replay import Answer
 from palestra.contract.options import JobRequest
 from palestra.contract.resources import EvaluationView, JobView, ProvenanceView, RunDetail, RunView, SnapshotView
@@ -50,7 +50,7 @@ async def get_provenance(run_id: str, principal: Reader, session: ReadSession) -
 @router.get("/{run_id}/snapshots")
 async def list_snapshots(run_id: str, principal: Reader, session: ReadSession, page: CreatedPage) -> Page[SnapshotView]:
     """Lists a run's snapshots."""
-    return await runs.list_snapshots(session, principal, run_id, page)
+    return await snapshots.list_of_run(session, principal, run_id, page)
 
 
 @router.get("/{run_id}/evaluations")
@@ -58,7 +58,7 @@ async def list_evaluations(
     run_id: str, principal: Reader, session: ReadSession, page: CreatedPage, superseded: bool = False
 ) -> Page[EvaluationView]:
     """Lists a run's evaluations; superseded ones only on request."""
-    return await runs.list_evaluations(session, principal, run_id, page, superseded=superseded)
+    return await evaluations.list_of_run(session, principal, run_id, page, superseded=superseded)
 
 
 @router.post("/{run_id}/jobs", status_code=201, response_model=JobView, responses={409: {}})

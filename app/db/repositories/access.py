@@ -13,8 +13,8 @@ from app.db.engine import Session
 from app.db.models.access import IdempotencyKey, LoginLink, LoginSession, Token
 from app.db.models.jobs import Attempt
 from app.db.models.projects import Audit, Membership, Project, User
-from app.db.repositories.keysets import key_of, paged
-from app.domain.paging import Keyset, cursor
+from app.db.repositories.keysets import paged
+from app.domain.paging import Keyset
 
 TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Token.created_at, "name": Token.name}
 
@@ -96,14 +96,6 @@ async def tokens(session: Session, project_id: str, user_id: str | None, keys: K
     if user_id is not None:
         query = query.where(Token.user_id == user_id)
     return (await session.scalars(paged(query, keys, TOKEN_COLUMNS, Token.id))).all()
-
-
-def next_cursor(found: Sequence[Token], sort: str, keys: Keyset) -> str | None:
-    """Returns the cursor after a page, `None` after the last."""
-    if len(found) <= keys.limit:
-        return None
-    last = found[keys.limit - 1]
-    return cursor(sort, key_of(getattr(last, keys.column)), last.id)
 
 
 async def token(session: Session, project_id: str, token_id: str) -> Token | None:
@@ -194,6 +186,6 @@ def audit(session: Session, project_id: str, actor: str, action: str, object_id:
     session.add(Audit(project_id=project_id, actor=actor, action=action, object_type=kind, object_id=object_id, data={}))
 
 
-async def ping(session: Session) -> None:
-    """Asks the database for nothing but an answer."""
-    await session.execute(select(1))
+async def has_logged_in(session: Session, user_id: str) -> bool:
+    """Returns whether the user ever opened a browser login."""
+    return await session.scalar(select(LoginSession.id).where(LoginSession.user_id == user_id).limit(1)) is not None

@@ -1,0 +1,110 @@
+"""Administration from the machine that holds the database: `python -m app.admin bootstrap | token | login-link`.
+
+Answers one JSON object. There is no default password: the first login happens through a one-time link.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from app.db.check import DatabaseStartError, check_database
+from app.db.engine import Database, Session
+from app.domain.errors import DomainError
+from app.logging import scrub_text
+from app.services import access
+from app.settings import Settings, SettingsError, load_settings
+from palestra.contract.access import TokenRequest
+from palestra.contract.documents import canonical_json
+from palestra.contract.problems import explain
+
+_NEVER: Final = 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and prints its answer; returns the exit code."""
+    values = _read_arguments(arguments)
+    try:
+        settings = load_settings({"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config)
+        answer = asyncio.run(_run(settings, values))
+    except (SettingsError, DatabaseStartError, DomainError) as error:
+        sys.stderr.write(f"palestra admin: {scrub_text(str(error))}\n")
+        return 2 if isinstance(error, SettingsError) else 1
+    except ValidationError as error:
+        first = explain(error, TokenRequest)[0]
+        sys.stderr.write(f"palestra admin: {first.pointer.removeprefix('/')} {first.message}\n")
+        return 2
+    json.dump(answer, sys.stdout)
+    sys.stdout.write("\n")
+    return 0
+
+
+async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
+    await check_database(settings.database)
+    database = Database(settings.database)
+    try:
+        async with database.write() as session:
+            answer: dict[str, Any] = await values.command(session, settings, values)
+            return answer
+    finally:
+        await database.dispose()
+
+
+async def _bootstrap(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
+    membership = await access.bootstrap(session, values.project, values.user)
+    answer: dict[str, Any] = {"project_id": membership.project_id, "user_id": membership.user_id}
+    if await access.has_logged_in(session, membership):
+        return {**answer, "setup_needed": False}
+    return {
+        **answer,
+        "setup_needed": True,
+        **await _link(session, settings, await access.make_link(session, membership, settings.link_seconds)),
+    }
+
+
+async def _login_link(session: Session, settings: Settings, _values: argparse.Namespace) -> dict[str, Any]:
+    membership = await access.bootstrap(session)
+    return await _link(session, settings, await access.make_link(session, membership, settings.link_seconds))
+
+
+async def _link(_session: Session, settings: Settings, code: str) -> dict[str, Any]:
+    # The code is in the fragment, which browsers send to no server and write into no log.
+    return {"url": f"{settings.base_url}/login#code={code}", "code": code, "expires_in_seconds": settings.link_seconds}
+
+
+async def _token(session: Session, _settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
+    days = None if values.days == _NEVER else values.days
+    request = TokenRequest.model_validate_json(
+        canonical_json({"name": values.name, "scopes": values.scopes.split(","), "expires_in_days": days})
+    )
+    membership = await access.bootstrap(session)
+    return (await access.issue_token(session, membership.project_id, membership.user_id, request)).model_dump(mode="json")
+
+
+def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m app.admin", description="Administers a Palestra database.", allow_abbrev=False)
+    parser.add_argument("--config", type=Path, help="TOML file with settings")
+    parser.add_argument("--data-dir")
+    parser.add_argument("--database-url")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    bootstrap = commands.add_parser("bootstrap", help="make the first project and its admin; answers a setup link until one logged in")
+    bootstrap.add_argument("--project", default=access.DEFAULT_PROJECT)
+    bootstrap.add_argument("--user", default=access.DEFAULT_ADMIN)
+    bootstrap.set_defaults(command=_bootstrap)
+    token = commands.add_parser("token", help="make an API token of the first admin")
+    token.add_argument("--name", required=True)
+    token.add_argument("--scopes", required=True, help="comma-separated: read, submit, admin, worker")
+    token.add_argument("--days", type=int, default=90, help="life in days; 0 never expires")
+    token.set_defaults(command=_token)
+    link = commands.add_parser("login-link", help="make a one-time login link of the first admin")
+    link.set_defaults(command=_login_link)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

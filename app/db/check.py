@@ -1,0 +1,53 @@
+"""Looks at a database before the server uses it: reachable, writable, and of the schema that this code knows."""
+
+from sqlalchemy import inspect, text
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.db.engine import Database, DatabaseUrlError
+
+
+class DatabaseStartError(Exception):
+    """The database cannot be used; the message is one line without a password."""
+
+
+async def check_database(url: str) -> None:
+    """Connects once and looks at the schema's version.
+
+    Raises:
+        DatabaseStartError: With what to do.
+    """
+    try:
+        database = Database(url, pool_size=1)
+    except (DatabaseUrlError, ArgumentError) as error:
+        raise DatabaseStartError(_first_line(error)) from None
+    try:
+        async with database.engine.connect() as connection:
+            await _check_schema(connection)
+    except (SQLAlchemyError, OSError) as error:
+        raise DatabaseStartError(_sentence(error)) from None
+    finally:
+        await database.dispose()
+
+
+async def _check_schema(connection: AsyncConnection) -> None:
+    if not await connection.run_sync(_has_version):
+        raise DatabaseStartError("the database has no tables yet: run `palestra db upgrade` first")
+    await connection.execute(text("SELECT version_num FROM alembic_version"))
+
+
+def _has_version(connection: Connection) -> bool:
+    return inspect(connection).has_table("alembic_version")
+
+
+def _sentence(error: Exception) -> str:
+    reason = _first_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
+    if "password authentication failed" in reason:
+        return "the database refuses user name or password: check them in database_url"
+    return f"the database cannot be used: {reason}"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
