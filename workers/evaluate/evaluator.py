@@ -50,7 +50,7 @@ class VectorEvaluator:
     """Evaluates an agent on a vector environment.
 
     Args:
-        env: Used by nobody else; the caller closes it.
+        env: Used by nobody else; closed with the evaluator.
         agent: Acts without exploring.
         budget: How much to run.
         seeds: Where the episodes' seeds come from.
@@ -68,6 +68,10 @@ class VectorEvaluator:
         with preserved_global_state(), self._agent.eval_mode():
             returns, lengths, partial = self._run(seed).counted()
         return summarise(returns, lengths, seed, partial=partial)
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self._env.close()
 
     def _run(self, seed: int) -> "_Ledger":
         env, ledger = self._env, _Ledger(self._budget)

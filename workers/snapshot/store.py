@@ -22,8 +22,6 @@ from workers.snapshot.trees import read_tree, write_tree
 
 _ROOM: Final = 1.2
 """Free space asked for before writing, relative to the last snapshot."""
-UPLOADED_SUFFIX: Final = ".uploaded"
-"""`<id>.uploaded` beside a snapshot says that the supervisor has no more need of the local copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +132,9 @@ class SnapshotStore:
             self._best = (manifest.score, manifest.snapshot_id)
 
     def _forget_old(self) -> None:
-        """Deletes what need not be kept and lies on the server already."""
+        """Deletes what need not be kept, once the newest was read back; the supervisor then uploads the newer ones instead."""
         kept = set(self._written[-self._keep_last :]) | ({self._best[1]} if self._best else set())
-        unneeded = [one for one in self._written if one not in kept and (self._directory / f"{one}{UPLOADED_SUFFIX}").exists()]
+        unneeded = [one for one in self._written if one not in kept]
         if unneeded and _is_whole(self._directory / self._written[-1]):
             for snapshot_id in unneeded:
                 self._written.remove(snapshot_id)

@@ -1,0 +1,1 @@
+"""The composition root: from a definition to parts that fit together."""

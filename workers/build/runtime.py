@@ -1,0 +1,40 @@
+"""Settings of the process that make a run repeatable."""
+
+import os
+import platform
+
+import gymnasium
+import numpy as np
+import torch
+
+import palestra
+from palestra.contract.options import Resources
+from workers.core.rng import seed_global
+
+
+def prepare_process(resources: Resources, seed: int) -> str:
+    """Sets threads, deterministic algorithms and the global seeds; returns the torch device to train on."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    device = "cuda" if resources.gpus and torch.cuda.is_available() else "cpu"
+    torch.set_num_threads(resources.cpu_threads)
+    torch.use_deterministic_algorithms(mode=True, warn_only=device != "cpu")
+    torch.backends.cudnn.benchmark = False
+    seed_global(seed)
+    return device
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions that a bit-exact resume depends on."""
+    return {
+        "palestra": palestra.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "gymnasium": gymnasium.__version__,
+        "cuda": torch.version.cuda or "",
+    }
+
+
+def device_name(device: str) -> str:
+    """Returns what a device is."""
+    return torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()

@@ -1,0 +1,228 @@
+"""The trainer process: work order -> parts -> entry point -> report.
+
+    python -m workers.child --attempt-dir DIR [--control-fd N]
+
+Has no network and no token: it reads and writes files of its attempt's directory (`workers.attempts`). It turns every end into one
+`AttemptReport`, written last; without the option, the control pipe is named by the environment.
+"""
+
+import argparse
+import faulthandler
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from palestra.contract.definition import definition_hash
+from palestra.contract.names import Schedule
+from palestra.contract.states import Cause, Outcome, ResumeQuality
+from palestra.contract.work_order import AttemptReport, Failure, RunOrder, WorkOrder
+from palestra.telemetry.spool import SpoolWriter
+from workers.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
+from workers.build.assemble import TrainingContext, assemble_training
+from workers.build.runtime import device_name, prepare_process, versions
+from workers.control import ControlFlag
+from workers.core.errors import DefinitionError
+from workers.core.protocols import ClockView
+from workers.core.types import StopReason
+from workers.entrypoints import native
+from workers.failures import describe_failure
+from workers.record.progress import ProgressFile
+from workers.snapshot.store import LoadedSnapshot, load_snapshot
+
+_ENDS: Final = {
+    StopReason.BUDGET: (Outcome.SUCCEEDED, Cause.BUDGET),
+    StopReason.REQUESTED: (Outcome.SUCCEEDED, Cause.USER),
+    StopReason.SUCCESS_SCORE: (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),
+    StopReason.DIVERGED: (Outcome.FAILED, Cause.DIVERGED),
+    StopReason.PAUSE: (Outcome.PAUSED, Cause.USER),
+    StopReason.CANCEL: (Outcome.CANCELLED, Cause.USER),
+    StopReason.DRAIN: (Outcome.DRAINED, Cause.DRAIN),
+    StopReason.TIME_LIMIT: (Outcome.FAILED, Cause.TIME_LIMIT),
+}
+_FAILURES: Final = {
+    StopReason.DIVERGED: "The loss was not finite for as many updates as nan_guard allows: lower agent.learning_rate, or clip gradients.",
+    StopReason.TIME_LIMIT: "The attempt reached its wall time: raise limits.wall_seconds, or resume the run.",
+}
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What one attempt knows about itself while it runs."""
+
+    directory: AttemptDirectory
+    order: WorkOrder
+    control: ControlFlag
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
+    resume_quality: ResumeQuality = ResumeQuality.FRESH
+    clock: ClockView | None = None
+    device: str = "cpu"
+
+    @property
+    def run(self) -> RunOrder:
+        """The one run of the work order.
+
+        Raises:
+            DefinitionError: If it carries a pack of several.
+        """
+        if len(self.order.runs) != 1:
+            raise DefinitionError(f"this worker executes packs of one run, not of {len(self.order.runs)}: submit the seeds as single jobs")
+        return self.order.runs[0]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Executes the attempt of a directory; returns the exit status: 0 unless it failed."""
+    options = _parse(arguments)
+    faulthandler.enable()
+    directory = AttemptDirectory(options.attempt_dir.resolve())
+    attempt = Attempt(directory, WorkOrder.model_validate_json(directory.work_order.read_bytes()), ControlFlag())
+    attempt.control.obey_sigterm()
+    if options.control_fd is not None:
+        attempt.control.listen(options.control_fd)
+    report = execute(attempt)
+    write_atomically(directory.report, report.model_dump_json(indent=1).encode())
+    return 1 if report.outcome is Outcome.FAILED else 0
+
+
+def execute(attempt: Attempt) -> AttemptReport:
+    """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
+    try:
+        work = _work_of(attempt.order.schedule)
+        attempt.device = prepare_process(attempt.order.resources, attempt.run.seed)
+        return work(attempt)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
+        cause, failure = describe_failure(error)
+        return _report(attempt, Outcome.FAILED, cause, failure)
+
+
+def _train(attempt: Attempt) -> AttemptReport:
+    run, definition = attempt.run, attempt.order.definition
+    snapshot = _load_snapshot(attempt) if run.snapshot is not None else None
+    with SpoolWriter(attempt.directory.spool) as spool:
+        context = TrainingContext(
+            order=attempt.order,
+            run=run,
+            snapshots=attempt.directory.snapshots,
+            sink=spool,
+            control=attempt.control,
+            device=attempt.device,
+        )
+        with assemble_training(context) as training:
+            attempt.clock = training.engine.clock
+            if snapshot is not None:
+                exact = training.resume(snapshot).exact and snapshot.manifest.resume_exact
+                attempt.resume_quality = ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
+            progress = ProgressFile(attempt.directory.progress, training.engine.clock)
+            progress.start()
+            try:
+                reason = native.train(training).reason
+            finally:
+                progress.close()
+            if reason.completes_run and definition.export.formats:
+                native.export(definition, run, training.agent, attempt.clock, _exports(attempt), definition.export.formats)
+    outcome, cause = _ENDS[reason]
+    failure = Failure(message=_FAILURES[reason]) if reason in _FAILURES else None
+    return _report(attempt, outcome, cause, failure)
+
+
+def _evaluate(attempt: Attempt) -> AttemptReport:
+    """Evaluates one snapshot. A `continuous_eval` attempt does the same for the snapshot of its work order."""
+    snapshot = _load_snapshot(attempt)
+    attempt.clock = native.StillClock.of(snapshot.state)
+    _end_at_orders(attempt)
+    record = native.evaluate(attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device)
+    with SpoolWriter(attempt.directory.spool) as spool:
+        spool.append([record])
+    return _report(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
+
+
+def _export(attempt: Attempt) -> AttemptReport:
+    run, definition = attempt.run, attempt.order.definition
+    snapshot = _load_snapshot(attempt)
+    attempt.clock = native.StillClock.of(snapshot.state)
+    _end_at_orders(attempt)
+    agent = native.load_agent(definition, run.seed, snapshot, attempt.device)
+    formats = run.formats or definition.export.formats or ("weights",)
+    native.export(definition, run, agent, attempt.clock, _exports(attempt), formats)
+    return _report(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
+
+
+_WORK: Final[dict[Schedule, Callable[[Attempt], AttemptReport]]] = {
+    Schedule.TRAIN: _train,
+    Schedule.TRAIN_AND_EVALUATE: _train,
+    Schedule.EVALUATE: _evaluate,
+    Schedule.CONTINUOUS_EVAL: _evaluate,
+    Schedule.EXPORT: _export,
+}
+
+
+def _work_of(schedule: Schedule) -> Callable[[Attempt], AttemptReport]:
+    work = _WORK.get(schedule)
+    if work is None:
+        raise DefinitionError(f"this worker cannot execute the schedule {schedule.value!r}; it knows {', '.join(sorted(_WORK))}")
+    return work
+
+
+def _load_snapshot(attempt: Attempt) -> LoadedSnapshot:
+    reference = attempt.run.snapshot
+    if reference is None:
+        raise DefinitionError(f"a job of the schedule {attempt.order.schedule.value!r} needs a snapshot, and the work order names none")
+    directory = attempt.directory.inputs / reference.snapshot_id
+    return load_snapshot(directory, run_id=attempt.run.run_id, definition_hash=definition_hash(attempt.order.definition))
+
+
+def _exports(attempt: Attempt) -> Path:
+    return attempt.directory.exports / attempt.run.run_id
+
+
+def _end_at_orders(attempt: Attempt) -> None:
+    """Where there is no state to save, an order ends the process as soon as it is heard."""
+
+    def end(reason: StopReason) -> None:
+        outcome, cause = _ENDS[reason]
+        write_atomically(attempt.directory.report, _report(attempt, outcome, cause).model_dump_json(indent=1).encode())
+        os._exit(0)
+
+    attempt.control.call_at_order(end)
+
+
+def _report(attempt: Attempt, outcome: Outcome, cause: Cause, failure: Failure | None = None) -> AttemptReport:
+    clock = attempt.clock
+    return AttemptReport(
+        outcome=outcome,
+        cause=cause,
+        failure=failure,
+        resume_quality=attempt.resume_quality,
+        env_step=clock.env_steps if clock else 0,
+        update=clock.updates if clock else 0,
+        episode=clock.episodes if clock else 0,
+        provenance=_provenance(attempt),
+    )
+
+
+def _provenance(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "started": attempt.started,
+        "ended": datetime.now(UTC).isoformat(),
+        "versions": versions(),
+        "device": device_name(attempt.device),
+        "cpu_threads": attempt.order.resources.cpu_threads,
+        "pid": os.getpid(),
+        "command": sys.argv,
+    }
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="workers.child", description="Executes one attempt.")
+    parser.add_argument("--attempt-dir", type=Path, required=True)
+    inherited = os.environ.get(CONTROL_FD_VARIABLE)
+    parser.add_argument("--control-fd", type=int, default=int(inherited) if inherited else None)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Orders from outside: a pipe from the supervisor, and SIGTERM. Sets a plain attribute that the loop reads."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from workers.core.types import StopReason
+
+ABANDONED_EXIT: Final = 70
+"""Exit status of a trainer whose supervisor is gone, or which is told that another attempt took over."""
+
+_REASONS: Final = {"pause": StopReason.PAUSE, "cancel": StopReason.CANCEL, "drain": StopReason.DRAIN, "time_limit": StopReason.TIME_LIMIT}
+
+
+class ControlFlag:
+    """The wish to stop, as the loop sees it."""
+
+    def __init__(self) -> None:
+        self.order: StopReason | None = None
+        self.acknowledged = threading.Event()
+        self._on_order: Callable[[StopReason], None] | None = None
+
+    def acknowledge(self, reason: StopReason) -> None:
+        """Says that the loop is about to save and stop."""
+        del reason
+        self.acknowledged.set()
+
+    def give(self, reason: StopReason) -> None:
+        """Orders to stop; cancel replaces a milder order."""
+        if self.order is None or reason is StopReason.CANCEL:
+            self.order = reason
+            if self._on_order is not None:
+                self._on_order(reason)
+
+    def call_at_order(self, on_order: Callable[[StopReason], None]) -> None:
+        """Has orders answered by a call, at once and from wherever they are heard: for work without a loop that would see the flag."""
+        self._on_order = on_order
+        if self.order is not None:
+            on_order(self.order)
+
+    def listen(self, descriptor: int) -> None:
+        """Starts the thread that reads one order per line; the end of the pipe ends the process at once."""
+        threading.Thread(target=self._read, args=(descriptor,), name="control", daemon=True).start()
+
+    def obey_sigterm(self) -> None:
+        """Makes SIGTERM mean drain."""
+        signal.signal(signal.SIGTERM, lambda *_: self.give(StopReason.DRAIN))
+
+    def _read(self, descriptor: int) -> None:
+        with os.fdopen(descriptor, "rb", buffering=0) as pipe:
+            for line in pipe:
+                word = line.decode("ascii", "replace").strip()
+                if word == "stale":
+                    break
+                if word in _REASONS:
+                    self.give(_REASONS[word])
+        os._exit(ABANDONED_EXIT)

@@ -1,0 +1,1 @@
+"""The faces that callers know, each a thin layer over the one engine."""

@@ -1,0 +1,60 @@
+"""What an exception means for the user and for a retry."""
+
+import errno
+import traceback
+from collections.abc import Iterator
+from typing import Final
+
+import torch
+
+from palestra.contract.states import Cause
+from palestra.contract.work_order import Failure
+from workers.core.errors import EnvironmentFailedError, NumericalFailureError, PartNotFoundError, WorkerError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def describe_failure(error: BaseException) -> tuple[Cause, Failure]:
+    """Returns the cause of an end by exception, and what the user sees of it."""
+    cause = _cause_of(error)
+    text = "".join(traceback.format_exception(error))
+    failure = Failure(message=_message(cause, error)[:4_000], exception=type(error).__name__[:200], traceback=text[-65_536:])
+    return cause, failure
+
+
+def _cause_of(error: BaseException) -> Cause:
+    for one in _chain(error):
+        if isinstance(one, torch.OutOfMemoryError):
+            return Cause.CUDA_OUT_OF_MEMORY
+        if isinstance(one, MemoryError):
+            return Cause.HOST_OUT_OF_MEMORY
+        if isinstance(one, OSError) and one.errno in _FULL:
+            return Cause.DISK_FULL
+        if isinstance(one, NumericalFailureError):
+            return Cause.DIVERGED
+    return Cause.IMPORT_ERROR if isinstance(error, ImportError | PartNotFoundError) else Cause.USER_EXCEPTION
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    one: BaseException | None = error
+    while one is not None:
+        yield one
+        one = one.__cause__
+
+
+_ADVICE: Final = {
+    Cause.CUDA_OUT_OF_MEMORY: "The GPU ran out of memory: lower agent.batch_size or agent.buffer_size, or ask for a larger GPU.",
+    Cause.HOST_OUT_OF_MEMORY: "The trainer ran out of memory: lower agent.buffer_size or env.num_envs.",
+    Cause.DISK_FULL: "The worker's disk is full: free some space, then resume the run.",
+}
+
+
+def _message(cause: Cause, error: BaseException) -> str:
+    what = str(error) or type(error).__name__
+    if cause in _ADVICE:
+        return f"{_ADVICE[cause]} ({what})"
+    if isinstance(error, EnvironmentFailedError):
+        return f"The environment failed: {what}"
+    if isinstance(error, SystemExit):
+        return f"The code called sys.exit({error.code!r}) instead of returning."
+    return what if isinstance(error, WorkerError) else f"{type(error).__name__}: {what}"
