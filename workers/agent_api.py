@@ -36,6 +36,9 @@ _JSON: Final = {"Content-Type": "application/json"}
 _CHUNK: Final = 256 * 1024
 _PASSING: Final = frozenset({408, 425, 429})
 _CLIENT_ERRORS: Final = range(400, 500)
+_UNAUTHORIZED: Final = frozenset({401, 403})
+_CONFLICT: Final = 409
+_ENDED: Final = frozenset({"stale_attempt", "attempt_ended"})
 
 
 class UnreachableError(Exception):
@@ -44,6 +47,10 @@ class UnreachableError(Exception):
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         super().__init__(reason)
         self.wait = wait
+
+
+class DamagedError(UnreachableError):
+    """A transfer arrived with another size or SHA-256."""
 
 
 class RefusedError(Exception):
@@ -55,6 +62,11 @@ class RefusedError(Exception):
         self.code = str(problem.get("code", ""))
         expected = problem.get("expected_seq")
         self.expected_seq = expected if isinstance(expected, int) else None
+
+    @property
+    def ends_attempt(self) -> bool:
+        """Whether it says that the attempt may not write any more: its token is dead, or a newer attempt holds the fence."""
+        return self.status in _UNAUTHORIZED or (self.status == _CONFLICT and self.code in _ENDED)
 
 
 class WorkerApi:
@@ -69,7 +81,7 @@ class WorkerApi:
 
     def heartbeat(self, worker_id: str, heartbeat: WorkerHeartbeat) -> WorkerHeartbeatAnswer:
         """Gives a sign of life."""
-        return _post(self._client, f"/api/v1/workers/{worker_id}/heartbeat", heartbeat, WorkerHeartbeatAnswer)
+        return _post(self._client, f"/api/v1/workers/{worker_id}:heartbeat", heartbeat, WorkerHeartbeatAnswer)
 
     def claim(self, claim: Claim) -> ClaimAnswer:
         """Claims a job. Refused where it is not to be had any more."""
@@ -81,15 +93,16 @@ class AttemptApi:
 
     def __init__(self, client: httpx.Client, attempt_id: str) -> None:
         self._client = client
+        self._lease = f"/api/v1/leases/{attempt_id}"
         self._base = f"/api/v1/attempts/{attempt_id}"
 
     def renew(self, renewal: Renewal) -> RenewalAnswer:
         """Renews the lease and fetches orders."""
-        return _post(self._client, f"{self._base}/renew", renewal, RenewalAnswer)
+        return _post(self._client, f"{self._lease}:renew", renewal, RenewalAnswer)
 
     def release(self, release: Release) -> None:
         """Ends the attempt."""
-        _checked(_call(self._client, "POST", f"{self._base}/release", content=release.model_dump_json(), headers=_JSON))
+        _checked(_call(self._client, "POST", f"{self._lease}:release", content=release.model_dump_json(), headers=_JSON))
 
     def declare(self, declaration: ArtifactDeclaration) -> ArtifactView:
         """Announces a blob; the same again answers the same artifact."""
@@ -104,7 +117,7 @@ class AttemptApi:
         """Downloads a file of a snapshot; it appears at `target` only once size and SHA-256 match.
 
         Raises:
-            UnreachableError: Also where the content does not match: the transfer was damaged.
+            DamagedError: If it did not match.
             OSError: If the disk is full.
         """
         partial = target.with_name(f"{target.name}.part")
@@ -117,7 +130,7 @@ class AttemptApi:
         except httpx.HTTPError as error:
             raise UnreachableError(f"{type(error).__name__}: {error}") from error
         if (digest, size) != (file.sha256, file.size):
-            raise UnreachableError(f"{file.name} arrived with {size} of {file.size} bytes or another SHA-256")
+            raise DamagedError(f"{file.name} arrived with {size} of {file.size} bytes or another SHA-256")
         partial.replace(target)
 
 

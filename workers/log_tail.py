@@ -80,6 +80,8 @@ class LogTail:
         self._read_at = 0.0
         self.exhausted = False
         """True once the file grew beyond what is followed."""
+        self.last_line = ""
+        """Text of the last line that was not blank."""
 
     def poll(self) -> Iterator[LogLines]:
         """Yields what is new, at most one read's worth."""
@@ -113,6 +115,7 @@ class LogTail:
         for start in range(0, len(lines), _MAX_LINES):
             some = lines[start : start + _MAX_LINES]
             texts = tuple(line.text for line in some)
+            self.last_line = next((text for text in reversed(texts) if text.strip()), self.last_line)
             yield LogLines(run=self._run, stream="stdout", wall=self._clock(), lines=texts, truncated=sum(line.cut for line in some))
 
 

@@ -116,6 +116,39 @@ def kill_tree(mark: str, session: int | None, *, besides: frozenset[int] = froze
     return True
 
 
+def reap_orphans(kept: frozenset[int]) -> None:
+    """Collects ended children that this process adopted.
+
+    Args:
+        kept: Children whose end somebody else waits for.
+    """
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None or ended.si_pid in kept:
+            return
+        os.waitpid(ended.si_pid, os.WNOHANG)
+
+
+def out_of_memory_kills() -> int:
+    """Returns how often the kernel killed a process for memory: in this control group, else on this machine."""
+    own_group = next((line[3:] for line in _read_lines(_PROC / "self/cgroup") if line.startswith("0::")), "/")
+    for path in (Path("/sys/fs/cgroup") / own_group.lstrip("/") / "memory.events", _PROC / "vmstat"):
+        for line in _read_lines(path):
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
 def _carries(pid: int, mark: str) -> bool:
     try:
         return mark.encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")

@@ -80,6 +80,10 @@ class Shipper:
         """Seconds to wait before the next try; 0 while all goes well."""
         return self._pause
 
+    def rewind(self, after_seq: int) -> None:
+        """Sends again what follows `after_seq`: the server says that it has no more."""
+        self._acked = min(after_seq, self._acked)
+
     def ship_once(self) -> bool:
         """Sends one batch if there is one; true if the server took it and more may follow.
 

@@ -1,0 +1,244 @@
+"""Real supervisors with real trainer processes; only the server is scripted."""
+
+import hashlib
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from conftest import TOKEN, wait_for
+from scripted_server import problem
+
+from palestra.telemetry.spool import spooled_seq
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
+
+
+def test_a_whole_attempt(supervise, server):
+    supervised = supervise("train:120")
+    report = supervised.wait_for_end()
+    assert (report["outcome"], report["cause"], report["env_step"]) == ("succeeded", "budget", 120)
+    assert server.steps() == list(range(1, 121))
+    assert server.releases[0]["last_seq"] == len(server.records) == spooled_seq(supervised.directory.spool)
+    assert {"hello from the trainer", "step 20", "step 120"} <= set(server.logged())
+    snapshots = [record["snapshot_id"] for record in server.records if record["type"] == "snapshot"]
+    assert len(snapshots) == 3
+    uploaded = [artifact for artifact in server.artifacts.values() if artifact["stored"]]
+    assert [artifact["snapshot_id"] for artifact in uploaded] == [*snapshots, None]
+    assert [artifact["kind"] for artifact in uploaded] == ["snapshot"] * 3 + ["export"]
+    assert server.renewals[-1]["trainer_pid"]
+    assert server.tokens == {f"Bearer {TOKEN}"}
+
+
+def test_the_trainer_gets_no_credential(supervise):
+    supervised = supervise("train:10", resources={"gpus": 1, "cpu_threads": 3})
+    supervised.wait_for_end()
+    environ = json.loads((supervised.directory.root / "environ.json").read_text())
+    assert not any("secret" in value or TOKEN in value for value in environ.values())
+    assert (environ["CUDA_VISIBLE_DEVICES"], environ["OMP_NUM_THREADS"]) == ("0", "3")
+    for path in supervised.directory.root.rglob("*"):
+        assert path.is_dir() or TOKEN.encode() not in path.read_bytes(), path
+
+
+def test_a_job_without_gpus_sees_none(supervise):
+    supervised = supervise("train:5")
+    supervised.wait_for_end()
+    assert json.loads((supervised.directory.root / "environ.json").read_text())["CUDA_VISIBLE_DEVICES"] == ""
+
+
+@pytest.mark.parametrize(("order", "outcome"), [("pause", "paused"), ("cancel", "cancelled"), ("drain", "drained")])
+def test_orders_reach_the_trainer_which_saves(supervise, server, order, outcome):
+    supervised = supervise()
+    supervised.wait_for_step(10)
+    server.order = order
+    report = supervised.wait_for_end()
+    assert report["outcome"] == outcome
+    snapshots = [record for record in server.records if record["type"] == "snapshot"]
+    assert snapshots[-1]["reason"] == "stop"
+    assert f"asked to {order}" in server.logged()
+    assert any(artifact["snapshot_id"] == snapshots[-1]["snapshot_id"] and artifact["stored"] for artifact in server.artifacts.values())
+
+
+def test_sigterm_drains(supervise, server):
+    supervised = supervise()
+    supervised.wait_for_step(5)
+    supervised.signal(signal.SIGTERM)
+    assert supervised.wait_for_end()["outcome"] == "drained"
+
+
+def test_a_deaf_trainer_is_killed_after_its_grace(supervise, server):
+    supervised = supervise("deaf", limits={"grace_seconds": 1})
+    supervised.wait_for_step(5)
+    server.order = "cancel"
+    report = supervised.wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("cancelled", "user")
+    assert server.steps() == list(range(1, len(server.steps()) + 1))
+
+
+def test_everything_that_the_trainer_started_ends_with_it(supervise, server):
+    supervised = supervise("children")
+    supervised.wait_for_step(5)
+    assert len(supervised.processes()) == 4
+    server.order = "pause"
+    assert supervised.wait_for_end()["outcome"] == "paused"
+
+
+def test_a_killed_supervisor_takes_everything_along(supervise):
+    supervised = supervise("children")
+    supervised.wait_for_step(5)
+    assert len(supervised.processes()) == 4
+    supervised.signal(signal.SIGKILL)
+    killed = time.monotonic()
+    wait_for(lambda: not supervised.processes(), "nothing is left", 2.0)
+    wait_for(supervised.slot_is_free, "the slot is free", 2.0)
+    assert time.monotonic() - killed < 2.5
+    assert not supervised.directory.released.exists()
+
+
+def test_a_killed_trainer_counts_as_such(supervise, server):
+    supervised = supervise()
+    supervised.wait_for_step(5)
+    trainer = supervised.directory.trainer()
+    assert trainer is not None
+    trainer.send(signal.SIGKILL)
+    report = supervised.wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "trainer_killed")
+    assert "SIGKILL" in report["failure"]["message"]
+    assert report["env_step"] >= 5
+
+
+def test_a_crash_tells_the_signal_and_leaves_its_stack_in_the_log(supervise, server):
+    supervised = supervise("segfault")
+    report = supervised.wait_for_end()
+    assert report["cause"] == "trainer_killed"
+    assert "SIGSEGV" in report["failure"]["message"]
+    assert any("Segmentation fault" in line for line in server.logged())
+
+
+def test_an_exit_without_result_is_told_with_the_last_line(supervise):
+    report = supervise("exit:3").wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "no_result")
+    assert "exit status 3" in report["failure"]["message"]
+    assert "about to leave" in report["failure"]["message"]
+
+
+def test_the_wall_time_ends_with_a_snapshot(supervise, server):
+    supervised = supervise("train", limits={"wall_seconds": 1, "grace_seconds": 5})
+    report = supervised.wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "time_limit")
+    assert [record["reason"] for record in server.records if record["type"] == "snapshot"][-1] == "stop"
+
+
+def test_a_hanging_environment_is_ended_with_its_stacks(supervise, server):
+    supervised = supervise("hang", limits={"stall_seconds": 10})
+    report = supervised.wait_for_end(40)
+    assert (report["outcome"], report["cause"]) == ("failed", "stalled")
+    assert any("fake_trainer.py" in line and "in main" in line for line in server.logged())
+
+
+def test_too_much_memory_ends_the_attempt(supervise):
+    report = supervise("memory", resources={"memory_mib": 200}).wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "host_out_of_memory")
+    assert "200 MiB" in report["failure"]["message"]
+
+
+@pytest.mark.parametrize("where", ["renew", "telemetry"])
+def test_a_stale_attempt_ends_quietly(supervise, server, where):
+    supervised = supervise("children")
+    supervised.wait_for_step(5)
+    server.fault = lambda _method, path: problem(409, "stale_attempt") if where in path else None
+    wait_for(supervised.is_gone, "the supervisor ends", 10)
+    assert not supervised.processes()
+    assert server.releases == []
+    assert not supervised.directory.released.exists()
+
+
+def test_an_absent_server_stops_nothing_and_loses_nothing(supervise, server):
+    supervised = supervise("train:250")
+    supervised.wait_for_step(30)
+    server.stop()
+    wait_for(supervised.directory.report.exists, "the trainer ends without the server")
+    time.sleep(1.0)
+    assert not supervised.is_gone()
+    assert not supervised.slot_is_free(), "the slot is taken until the server knows"
+    server.start()
+    report = supervised.wait_for_end()
+    assert report["outcome"] == "succeeded"
+    assert server.steps() == list(range(1, 251))
+    assert len([artifact for artifact in server.artifacts.values() if artifact["stored"] and artifact["kind"] == "snapshot"]) == 6
+
+
+def test_a_server_that_lost_its_tail_gets_it_before_the_release(supervise, server):
+    supervised = supervise("train:60")
+    lost = []
+
+    def forget_once(_method, path):
+        if "release" in path and not lost:
+            lost.append(server.records.pop())
+
+    server.fault = forget_once
+    report = supervised.wait_for_end()
+    assert report["outcome"] == "succeeded"
+    assert lost
+    assert server.steps() == list(range(1, 61))
+
+
+def test_the_snapshot_to_resume_from_is_there_before_the_trainer(supervise, server):
+    content = b"weights"
+    file = {"name": "w.bin", "size": len(content), "sha256": hashlib.sha256(content).hexdigest(), "artifact_id": "art_" + "7" * 26}
+    server.blobs[file["artifact_id"]] = content
+    snapshot = {"snapshot_id": "snp_" + "5" * 26, "env_step": 1, "update": 1, "episode": 0, "resume_exact": True, "files": [file]}
+    times = []
+
+    def flaky(_method, path):
+        if path.startswith("/artifacts/"):
+            times.append(time.monotonic())
+            return (502, {}) if len(times) == 1 else (200, b"damaged") if len(times) == 2 else None
+        return None
+
+    server.fault = flaky
+    run = {"run_id": "run_" + "1" * 26, "seed": 1, "fence": 2, "snapshot": snapshot}
+    supervised = supervise("train:5", runs=[run])
+    assert supervised.wait_for_end()["outcome"] == "succeeded"
+    assert json.loads((supervised.directory.root / "inputs.json").read_text()) == {f"{snapshot['snapshot_id']}/w.bin": "weights"}
+    assert len(times) == 3
+
+
+def test_a_snapshot_that_is_gone_is_told(supervise, server):
+    file = {"name": "w.bin", "size": 1, "sha256": "0" * 64, "artifact_id": "art_" + "7" * 26}
+    snapshot = {"snapshot_id": "snp_" + "5" * 26, "env_step": 1, "update": 1, "episode": 0, "resume_exact": True, "files": [file]}
+    server.fault = lambda _method, path: problem(404, "not_found") if path.startswith("/artifacts/") else None
+    report = supervise("train:5", runs=[{"run_id": "run_" + "1" * 26, "seed": 1, "fence": 2, "snapshot": snapshot}]).wait_for_end()
+    assert report["outcome"] == "failed"
+    assert snapshot["snapshot_id"] in report["failure"]["message"]
+
+
+def test_a_refused_upload_becomes_a_note(supervise, server):
+    server.fault = lambda method, path: problem(413, "quota_exceeded") if path.endswith("/artifacts") and method == "POST" else None
+    assert supervise("train:60").wait_for_end()["outcome"] == "succeeded"
+    notes = [record for record in server.records if record["type"] == "note"]
+    assert notes
+    assert {note["code"] for note in notes} == {"upload_refused"}
+    assert server.releases[0]["last_seq"] == len(server.records)
+
+
+def test_samples_of_the_machine_arrive(supervise, server):
+    supervised = supervise("train")
+    wait_for(lambda: any(record["type"] == "system" for record in server.records), "a sample", 15)
+    server.order = "cancel"
+    supervised.wait_for_end()
+    values = next(record["values"] for record in server.records if record["type"] == "system")
+    assert values["processes"] >= 1
+    assert 5 < values["memory_mib"] < 2_000
+    assert 0 <= values["host_memory_percent"] <= 100
+
+
+def test_the_command_line_holds_no_secret(supervise, server):
+    supervised = supervise()
+    identity = supervised.directory.supervisor()
+    assert identity is not None
+    for name in ("cmdline", "environ"):
+        assert TOKEN.encode() not in Path(f"/proc/{identity.pid}/{name}").read_bytes()
+    assert os.getsid(identity.pid) not in {os.getsid(0), 0}

@@ -1,0 +1,109 @@
+"""What a supervisor records beside the trainer: its output, its use of the machine, and what the supervisor itself has to say."""
+
+import errno
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from palestra.contract.telemetry import LogLines, RunRecord, SystemMetrics
+from palestra.telemetry.spool import SpoolWriter
+from workers.attempts import AttemptDirectory, read_json
+from workers.log_tail import LogTail
+from workers.sampling import Sampler
+from workers.worker_log import Logger
+
+SYSTEM_EVERY_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the trainer says it is."""
+
+    env_step: int = 0
+    update: int = 0
+    episode: int = 0
+    raw: dict[str, Any] = field(default_factory=dict)
+    """All that the trainer wrote."""
+
+    @classmethod
+    def read(cls, path: Path) -> "Progress":
+        """Returns what the file says; zeros where it says nothing."""
+        raw = read_json(path)
+        return cls(_counter(raw, "env_step"), _counter(raw, "update"), _counter(raw, "episode"), raw)
+
+
+class Observer:
+    """Appends to an attempt's spool what the supervisor sees.
+
+    On a full disk the trainer's own records are what matters: the supervisor's are left out, and its log says so once.
+
+    Args:
+        directory: The attempt.
+        run: The run that the records name.
+        spool: Takes the records.
+        sampler: Measures.
+        log: The supervisor's log.
+    """
+
+    def __init__(self, directory: AttemptDirectory, run: str, spool: SpoolWriter, sampler: Sampler, log: Logger) -> None:
+        self._directory = directory
+        self._run = run
+        self._spool = spool
+        self._sampler = sampler
+        self._log = log
+        self._tail = LogTail(directory.trainer_log, run)
+        self._sampled = time.monotonic()
+        self._disk_full = False
+
+    @property
+    def last_line(self) -> str:
+        """Last line of the trainer's output."""
+        return self._tail.last_line
+
+    def progress(self) -> Progress:
+        """Returns how far the trainer is."""
+        return Progress.read(self._directory.progress)
+
+    def look(self, now: float, pids: Callable[[], Iterable[int]]) -> None:
+        """Records new output, and a sample when it is time for one.
+
+        Args:
+            now: The monotonic clock.
+            pids: The trainer's processes; asked only for a sample.
+        """
+        self._record(self._tail.poll())
+        if now - self._sampled >= SYSTEM_EVERY_SECONDS:
+            self._sampled = now
+            self._record([self._sample(pids())])
+
+    def finish(self) -> None:
+        """Records the rest of the output."""
+        self._record(self._tail.finish())
+
+    def say(self, text: str) -> None:
+        """Records a line of the supervisor itself."""
+        self._record([LogLines(run=self._run, stream="palestra", wall=time.time(), lines=(text,))])
+
+    def _sample(self, pids: Iterable[int]) -> SystemMetrics:
+        at = self.progress()
+        values = self._sampler.sample(pids)
+        return SystemMetrics(run=self._run, wall=time.time(), env_step=at.env_step, update=at.update, episode=at.episode, values=values)
+
+    def _record(self, records: Iterable[RunRecord]) -> None:
+        try:
+            found = list(records)
+            if found:
+                self._spool.append(found)
+        except OSError as error:
+            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                raise
+            if not self._disk_full:
+                self._log.error("spool.disk_full")
+            self._disk_full = True
+
+
+def _counter(raw: dict[str, Any], name: str) -> int:
+    value = raw.get(name)
+    return value if isinstance(value, int) and value >= 0 else 0

@@ -1,0 +1,28 @@
+"""Logging of the worker's processes: one JSON object per line on standard error, constant dotted event names, never a credential."""
+
+import sys
+
+import structlog
+
+Logger = structlog.typing.FilteringBoundLogger
+
+
+def configure() -> None:
+    """Sets logging up for this process."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def get_logger(**context: str) -> Logger:
+    """Returns a logger whose lines carry `context`."""
+    logger: Logger = structlog.get_logger(**context)
+    return logger
