@@ -146,7 +146,7 @@ async def _waiting(session: Session, queued: Sequence[Job]) -> tuple[dict[str, i
     if not queued:
         return {}, {}
     pools = {row.pool for row in queued}
-    places = await job_rows.positions(session, pools)
+    places = await job_rows.positions(session, queued[0].project_id, pools)
     facts = await pool_facts(session, queued[0].project_id, pools)
     delays = await job_rows.seconds_until(session, {row.not_before for row in queued if row.not_before is not None})
     reasons = {}

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String
+from sqlalchemy import ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, BigKey, Created
@@ -59,5 +59,4 @@ class Audit(Base):
     object_id: Mapped[str] = mapped_column(String(96))
     data: Mapped[dict[str, Any]]
     """What changed: `from`, `to`, `cause`, `reason`."""
-    event_id: Mapped[int | None] = mapped_column(BigInteger)
     at: Mapped[Created]

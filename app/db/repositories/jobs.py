@@ -39,11 +39,18 @@ class Ready:
     """A job to ring for."""
 
     job_id: str
+    pool: str
+    expected_attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The queue of a pool, and what its workers can take now."""
+
     project_id: str
     pool: str
-    attempt: int
-    gpus: int
-    version: int
+    most_gpus: int
+    versions: frozenset[int]
 
 
 async def insert(session: Session, rows: Collection[dict[str, Any]], runs: Mapping[str, Sequence[str]]) -> Sequence[Job]:
@@ -155,49 +162,63 @@ def _order(job: type[Job]) -> Label[int]:
     """
     running = aliased(Job)
     busy = select(func.count()).select_from(running)
-    busy = busy.where(running.pool == job.pool, running.created_by == job.created_by, running.state.in_(_LIVE))
+    busy = busy.where(
+        running.project_id == job.project_id, running.pool == job.pool, running.created_by == job.created_by, running.state.in_(_LIVE)
+    )
     own = func.row_number().over(
-        partition_by=(job.pool, job.priority, job.project_id, job.created_by), order_by=(job.queued_at, job.created_at, job.id)
+        partition_by=(job.project_id, job.pool, job.priority, job.created_by), order_by=(job.queued_at, job.created_at, job.id)
     )
     return (own + func.coalesce(busy.scalar_subquery(), 0)).label("turn")
 
 
-async def positions(session: Session, pools: Collection[str]) -> dict[str, int]:
+async def positions(session: Session, project_id: str, pools: Collection[str]) -> dict[str, int]:
     """Returns the place of every queued job of some pools in its pool's queue, from 1."""
     queue = select(Job.id, Job.pool, Job.priority, Job.queued_at, Job.created_at, _order(Job))
-    waiting = queue.where(Job.state == JobState.QUEUED.value, Job.pool.in_(pools)).subquery()
+    mine = (Job.state == JobState.QUEUED.value, Job.project_id == project_id, Job.pool.in_(pools))
+    waiting = queue.where(*mine).subquery()
     turn = (waiting.c.priority.desc(), waiting.c.turn, waiting.c.queued_at, waiting.c.created_at, waiting.c.id)
     place = func.row_number().over(partition_by=waiting.c.pool, order_by=turn)
     return dict(await session.execute(select(waiting.c.id, place)))
 
 
-async def ready(session: Session, pool: str, ring_seconds: float, limit: int) -> Sequence[Ready]:
-    """Returns the next jobs of a pool that wait for a (new) doorbell, in the order of the queue."""
-    queue = select(Job, _order(Job)).where(Job.state == JobState.QUEUED.value, Job.pool == pool, may_start_now()).subquery()
-    silent = or_(queue.c.rung_at.is_(None), queue.c.rung_at <= db_now(-ring_seconds))
-    columns = (queue.c.id, queue.c.project_id, queue.c.pool, queue.c.attempt, queue.c.gpus, queue.c.work_order_version)
-    query = select(*columns).where(silent)
-    turn = (queue.c.priority.desc(), queue.c.turn, queue.c.queued_at, queue.c.created_at, queue.c.id)
-    return [Ready(*row) for row in await session.execute(query.order_by(*turn).limit(limit))]
+async def ready(session: Session, queue: Queue, ring_seconds: float, limit: int) -> Sequence[Ready]:
+    """Returns the next jobs of a queue that wait for a (new) doorbell, in order; those that its workers can take."""
+    fits = (Job.gpus <= queue.most_gpus, Job.work_order_version.in_(queue.versions))
+    mine = (Job.state == JobState.QUEUED.value, Job.project_id == queue.project_id, Job.pool == queue.pool)
+    waiting = select(Job, _order(Job)).where(*mine, *fits, may_start_now()).subquery()
+    silent = or_(waiting.c.rung_at.is_(None), waiting.c.rung_at <= db_now(-ring_seconds))
+    query = select(waiting.c.id, waiting.c.pool, waiting.c.attempt).where(silent)
+    turn = (waiting.c.priority.desc(), waiting.c.turn, waiting.c.queued_at, waiting.c.created_at, waiting.c.id)
+    rows = await session.execute(query.order_by(*turn).limit(limit))
+    return [Ready(job_id, pool, attempt + 1) for job_id, pool, attempt in rows]
 
 
-async def waiting_pools(session: Session) -> Sequence[str]:
-    """Returns the pools that a job waits in."""
-    query = select(Job.pool).where(Job.state == JobState.QUEUED.value, may_start_now()).distinct().order_by(Job.pool)
-    return (await session.scalars(query)).all()
+async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
+    """Returns the (project, pool) pairs that a job waits in."""
+    query = select(Job.project_id, Job.pool).where(Job.state == JobState.QUEUED.value, may_start_now()).distinct()
+    return [(project_id, pool) for project_id, pool in await session.execute(query.order_by(Job.project_id, Job.pool))]
 
 
-async def mark_rung(session: Session, job_id: str, attempt: int) -> None:
-    """Notes that a doorbell went out, unless the job has moved on."""
-    same = (Job.id == job_id, Job.attempt == attempt, Job.state == JobState.QUEUED.value)
-    statement = update(Job).where(*same).values(rung_at=db_now(), rings=Job.rings + 1)
-    await session.execute(statement.execution_options(synchronize_session=False))
+async def seconds_to_next(session: Session) -> float | None:
+    """Returns in how many seconds the next delayed job may start; `None` if none is delayed."""
+    query = select(func.min(Job.not_before), db_now()).where(Job.state == JobState.QUEUED.value, Job.not_before > db_now())
+    moment, present = (await session.execute(query)).one()
+    return None if moment is None else max(0.0, (moment - present).total_seconds())
 
 
-async def unmark_rung(session: Session, job_id: str, seconds: float) -> None:
-    """Lets a job that a worker could not take be rung again after about a second rather than after a whole `seconds`."""
-    statement = update(Job).where(Job.id == job_id, Job.state == JobState.QUEUED.value).values(rung_at=db_now(1.0 - seconds))
-    await session.execute(statement.execution_options(synchronize_session=False))
+async def pinned_to_snapshots(session: Session) -> Sequence[Job]:
+    """Returns the queued jobs that read one snapshot named by its id."""
+    query = select(Job).where(Job.state == JobState.QUEUED.value, Job.schedule.not_in(_TRAINING))
+    jobs = (await session.scalars(query)).all()
+    return [job for job in jobs if str((job.evaluate or {}).get("snapshot", "")).startswith("snp_")]
+
+
+async def mark_rung(session: Session, rung: Collection[Ready]) -> None:
+    """Notes that doorbells went out; a job that has moved on meanwhile is left alone."""
+    for job in rung:
+        same = (Job.id == job.job_id, Job.attempt == job.expected_attempt - 1, Job.state == JobState.QUEUED.value)
+        statement = update(Job).where(*same).values(rung_at=db_now(), rings=Job.rings + 1)
+        await session.execute(statement.execution_options(synchronize_session=False))
 
 
 async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[int, int]]:
@@ -208,10 +229,11 @@ async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[i
     return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
 
 
-async def outstanding_rings(session: Session, pool: str, ring_seconds: float) -> int:
-    """Returns how many doorbells of a pool may still be answered."""
+async def outstanding_rings(session: Session, queue: Queue, ring_seconds: float) -> int:
+    """Returns how many doorbells of a queue may still be answered."""
     young = and_(Job.rung_at.is_not(None), Job.rung_at > db_now(-ring_seconds))
-    query = select(func.count()).select_from(Job).where(Job.state == JobState.QUEUED.value, Job.pool == pool, young)
+    mine = (Job.state == JobState.QUEUED.value, Job.project_id == queue.project_id, Job.pool == queue.pool)
+    query = select(func.count()).select_from(Job).where(*mine, young)
     return (await session.scalar(query)) or 0
 
 

@@ -1,0 +1,45 @@
+"""The compactor: forgets remembered answers and events that have aged. History of runs is never touched."""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from app.db.engine import Database
+from app.db.repositories import retention
+
+_log = structlog.get_logger("palestra.compactor")
+
+PERIOD: Final = 600.0
+EVENT_SECONDS: Final = 7 * 86_400.0
+"""How long an event is kept: a page that was away for longer loads its history anew."""
+
+
+class Compactor:
+    """Forgets what has aged.
+
+    Args:
+        database: Where it is.
+        idempotency_seconds: How long an answer is remembered.
+    """
+
+    def __init__(self, database: Database, *, idempotency_seconds: float) -> None:
+        self._database = database
+        self._idempotency = idempotency_seconds
+
+    async def run(self) -> None:
+        """Cleans up every ten minutes until it is cancelled."""
+        while True:
+            try:
+                await self.tick()
+            except Exception:  # noqa: BLE001 - a daemon outlives every failure; the next look starts afresh
+                _log.exception("compactor.failed")
+            await asyncio.sleep(PERIOD)
+
+    async def tick(self) -> int:
+        """Forgets what has aged; returns how many rows."""
+        async with self._database.write() as session:
+            forgotten = await retention.forget_answers(session, self._idempotency) + await retention.forget_events(session, EVENT_SECONDS)
+        if forgotten:
+            _log.info("compactor.forgot", rows=forgotten)
+        return forgotten

@@ -1,0 +1,153 @@
+"""The dispatcher: rings doorbells for queued jobs, with the database as outbox.
+
+It reads which jobs are due, sends one Celery message each, then notes that it did. A crash between the two sends again; a message that is
+lost is sent again after a while; a message that comes twice finds nothing to claim. The only place of the server that imports celery.
+"""
+
+import asyncio
+import contextlib
+from typing import Final, Protocol
+
+import structlog
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from app.db.engine import QUEUE, Database
+from app.services import dispatch
+from app.services.dispatch import Ready
+from palestra.contract.names import RING_TASK, pool_queue
+from palestra.contract.work_order import Doorbell
+
+_log = structlog.get_logger("palestra.dispatcher")
+
+POLL_SECONDS: Final = 1.0
+"""Longest wait between two looks at the queue: another process may have filled it."""
+_LONGEST_PAUSE: Final = 5.0
+_SOCKET_SECONDS: Final = 5.0
+
+
+class BellError(Exception):
+    """The broker could not be reached."""
+
+
+class Bell(Protocol):
+    """Sends doorbells."""
+
+    def ring(self, job: Ready) -> None:
+        """Sends the doorbell of a job.
+
+        Raises:
+            BellError: If the broker cannot be reached.
+        """
+
+
+class CeleryBell:
+    """Sends doorbells as Celery messages: JSON, no result, no retry, no expiry."""
+
+    def __init__(self, broker_url: str) -> None:
+        self._celery: Final = Celery("palestra", broker=broker_url, set_as_current=False)
+        self._celery.conf.update(
+            task_serializer="json",
+            accept_content=["json"],
+            task_ignore_result=True,
+            task_store_errors_even_if_ignored=False,
+            task_create_missing_queues=True,
+            broker_connection_retry=False,
+            broker_connection_timeout=_SOCKET_SECONDS,
+            broker_transport_options={
+                "socket_timeout": _SOCKET_SECONDS,
+                "socket_connect_timeout": _SOCKET_SECONDS,
+                "socket_keepalive": True,
+                "health_check_interval": 25,
+                "max_retries": 0,
+            },
+        )
+
+    def ring(self, job: Ready) -> None:
+        """Sends the doorbell of a job.
+
+        Raises:
+            BellError: If the broker cannot be reached.
+        """
+        bell = Doorbell(job_id=job.job_id, expected_attempt=job.expected_attempt)
+        try:
+            self._celery.send_task(
+                RING_TASK, kwargs=bell.model_dump(mode="json"), queue=pool_queue(job.pool), ignore_result=True, retry=False
+            )
+        except (OperationalError, OSError) as error:
+            raise BellError(type(error).__name__) from error
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._celery.close()
+
+
+class Dispatcher:
+    """Rings until it is cancelled.
+
+    Args:
+        database: Where the jobs are.
+        bell: Where the doorbells go.
+        ring_seconds: A doorbell that nobody answered is rung again after this.
+    """
+
+    def __init__(self, database: Database, bell: Bell, *, ring_seconds: float) -> None:
+        self._database = database
+        self._bell = bell
+        self._ring_seconds = ring_seconds
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Looks at the queue whenever it changes, and at least once a second."""
+        self._database.listeners.append(self._on_commit)
+        try:
+            pause = POLL_SECONDS
+            while True:
+                pause = POLL_SECONDS if await self._try_tick() else min(2 * pause, _LONGEST_PAUSE)
+                await self._rest(pause)
+        finally:
+            self._database.listeners.remove(self._on_commit)
+
+    async def tick(self) -> int:
+        """Rings for the jobs that are due; returns for how many.
+
+        Raises:
+            BellError: If the broker cannot be reached. What was rung before is noted.
+        """
+        async with self._database.read() as session:
+            due = await dispatch.plan(session, self._ring_seconds)
+        sent: list[Ready] = []
+        try:
+            for job in due:
+                await asyncio.to_thread(self._bell.ring, job)
+                sent.append(job)
+        finally:
+            await self._note(sent)
+        return len(sent)
+
+    async def _note(self, sent: list[Ready]) -> None:
+        if sent:
+            async with self._database.write() as session:
+                await dispatch.rung(session, sent)
+            _log.info("dispatcher.rang", jobs=[job.job_id for job in sent])
+
+    async def _try_tick(self) -> bool:
+        self._wake.clear()
+        try:
+            await self.tick()
+        except BellError as error:
+            _log.warning("dispatcher.broker_unreachable", error=str(error))
+            return False
+        except Exception:  # noqa: BLE001 - a daemon outlives every failure; the next look starts afresh
+            _log.exception("dispatcher.failed")
+            return False
+        return True
+
+    async def _rest(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    def _on_commit(self, topics: frozenset[str]) -> None:
+        if QUEUE in topics:
+            self._wake.set()

@@ -1,0 +1,23 @@
+"""Runs the three loops, inside the server or as a process of their own."""
+
+import asyncio
+
+from app.daemons.compactor import Compactor
+from app.daemons.dispatcher import CeleryBell, Dispatcher
+from app.daemons.reaper import Reaper
+from app.db.engine import Database
+from app.settings import Settings
+
+
+async def run(database: Database, settings: Settings) -> None:
+    """Runs dispatcher, reaper and compactor until it is cancelled. Two such processes at once do no harm."""
+    bell = CeleryBell(settings.broker_url.get_secret_value())
+    dispatcher = Dispatcher(database, bell, ring_seconds=settings.ring_seconds)
+    reaper = Reaper(database, reclaim_seconds=settings.reclaim_seconds)
+    compactor = Compactor(database, idempotency_seconds=settings.idempotency_seconds)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for daemon in (dispatcher, reaper, compactor):
+                group.create_task(daemon.run())
+    finally:
+        bell.close()

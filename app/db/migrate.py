@@ -1,0 +1,78 @@
+"""Brings a database to the schema of this code, with the steps in `migrations/`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+
+import migrations
+from app.db.engine import async_url
+
+_UPGRADE_LOCK: Final = 0x70616C_7570
+
+
+def upgrade(url: str, revision: str = "head") -> str:
+    """Applies the missing steps in one transaction each; returns the schema's version. Of two processes one waits for the other.
+
+    Args:
+        url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
+        revision: Step to go to.
+    """
+    with _connection(url) as connection:
+        configuration = config()
+        configuration.attributes["connection"] = connection
+        command.upgrade(configuration, revision)
+        return current(connection) or ""
+
+
+def current(connection: Connection) -> str | None:
+    """Returns the version of a database's schema; `None` for an empty one."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def head() -> str:
+    """Returns the version of the schema that this code knows."""
+    return ScriptDirectory.from_config(config()).get_current_head() or ""
+
+
+def config() -> Config:
+    """Returns Alembic's configuration; there is no ini file."""
+    configuration = Config()
+    configuration.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+    configuration.set_main_option("path_separator", "os")
+    return configuration
+
+
+@contextmanager
+def _connection(url: str) -> Iterator[Connection]:
+    engine = _sync_engine(url)
+    try:
+        with engine.connect() as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _UPGRADE_LOCK})
+                connection.commit()
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _sync_engine(url: str) -> Engine:
+    target = make_url(async_url(url))
+    if target.get_backend_name() != "sqlite":
+        return create_engine(target)
+    engine = create_engine(target.set(drivername="sqlite"), connect_args={"timeout": 60})
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return engine
+
+
+def _prepare(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver must not begin transactions by itself, so that a step is whole or not at all
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")

@@ -1,0 +1,34 @@
+"""Deletes what has aged."""
+
+from typing import Final
+
+from sqlalchemy import CursorResult, Delete, delete, func, select
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.access import IdempotencyKey, LoginLink
+from app.db.models.events import Event
+
+_BATCH: Final = 10_000
+"""Rows deleted at once, so that other writers do not wait long."""
+
+
+async def forget_answers(session: Session, seconds: float) -> int:
+    """Deletes answers to repeated requests, and links, that are older than `seconds`; returns how many."""
+    answers = await _delete(session, delete(IdempotencyKey).where(IdempotencyKey.created_at < db_now(-seconds)))
+    return answers + await _delete(session, delete(LoginLink).where(LoginLink.expires_at < db_now(-seconds)))
+
+
+async def forget_events(session: Session, seconds: float) -> int:
+    """Deletes the oldest events that are older than `seconds`, at most some thousands at once; returns how many. The newest one stays."""
+    first = await session.scalar(select(func.min(Event.id)))
+    last = await session.scalar(select(func.max(Event.id)))
+    if first is None or last is None:
+        return 0
+    old = (Event.id < min(first + _BATCH, last), Event.at < db_now(-seconds))
+    return await _delete(session, delete(Event).where(*old))
+
+
+async def _delete(session: Session, statement: Delete) -> int:
+    result = await session.execute(statement.execution_options(synchronize_session=False))
+    return result.rowcount if isinstance(result, CursorResult) else 0

@@ -1,0 +1,31 @@
+"""Alembic's environment: runs on the connection that `app.db.migrate` opened."""
+
+from typing import Any, Literal
+
+from alembic import context
+from alembic.autogenerate.api import AutogenContext
+from sqlalchemy import JSON, BigInteger
+
+from app.db.clock import Timestamp
+from app.db.models import Base
+
+
+def _render(kind: str, item: Any, _context: AutogenContext) -> str | Literal[False]:
+    if kind != "type":
+        return False
+    if isinstance(item, Timestamp):
+        return "instant()"
+    if isinstance(item, JSON):
+        return "document()"
+    return "big_key()" if isinstance(item, BigInteger) and item._variant_mapping else False  # noqa: SLF001 - Alembic itself reads it
+
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Base.metadata,
+    transactional_ddl=True,
+    transaction_per_migration=True,
+    render_item=_render,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,80 @@
+"""Fixtures of the whole suite: every test that asks for `database` runs on SQLite and on a real PostgreSQL."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.db.clock import SKEW
+from app.db.engine import Database
+from app.db.migrate import upgrade
+from tests.support import postgres
+from tests.support.databases import empty
+from tests.support.world import World, make_world
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Names the directory of this run's PostgreSQL before xdist starts its workers, so that all of them share it."""
+    if not hasattr(config, "workerinput") and postgres.ROOT_VARIABLE not in os.environ:
+        os.environ[postgres.ROOT_VARIABLE] = str(postgres.make_root())
+        config.add_cleanup(_stop_postgres)
+
+
+def _stop_postgres() -> None:
+    postgres.stop(Path(os.environ.pop(postgres.ROOT_VARIABLE)))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> postgres.PostgresServer:
+    """The PostgreSQL of this test run."""
+    return postgres.ensure_started(Path(os.environ[postgres.ROOT_VARIABLE]))
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_server: postgres.PostgresServer, worker_id: str) -> str:
+    """URL of this xdist worker's database, made by the migrations."""
+    url = postgres_server.create_database(f"test_{worker_id}")
+    upgrade(url)
+    return url
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file made by the migrations, to be copied."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of an empty database with the schema; once of each kind."""
+    if request.param == "postgresql":
+        url: str = request.getfixturevalue("migrated_postgres")
+        empty(url)
+        return url
+    target = tmp_path / "palestra.db"
+    shutil.copy(request.getfixturevalue("migrated_sqlite"), target)
+    return f"sqlite:///{target}"
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """An empty database with the schema; once of each kind."""
+    opened = Database(database_url, pool_size=60)
+    yield opened
+    await opened.dispose()
+
+
+@pytest.fixture
+async def world(database: Database) -> World:
+    """A project with people and a worker's credential in an empty database."""
+    return await make_world(database)
+
+
+@pytest.fixture(autouse=True)
+def _clock_runs_true() -> Iterator[None]:
+    yield
+    SKEW.seconds = 0.0

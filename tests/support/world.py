@@ -1,0 +1,196 @@
+"""A small world for tests of the server: a project, people, a worker, and short words for what they do."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.db.clock import SKEW
+from app.db.engine import Database
+from app.db.models import Membership, Project, User
+from app.domain.principal import Principal
+from app.services import experiments, jobs, leases, runs, workers
+from app.settings import Settings
+from palestra.contract.names import Schedule, Scope, new_id
+from palestra.contract.options import JobRequest, Submission
+from palestra.contract.resources import ExperimentDetail, JobView, RunDetail
+from palestra.contract.states import Cause, Outcome
+from palestra.contract.work_order import (
+    AttemptReport,
+    Claim,
+    ClaimAnswer,
+    Registration,
+    RegistrationAnswer,
+    Release,
+    Renewal,
+    RenewalAnswer,
+    WorkerHeartbeat,
+)
+
+ALL = frozenset(Scope) - {Scope.WORKER}
+
+
+def definition(**changes: Any) -> dict[str, Any]:
+    """Returns a small valid definition as JSON; top-level members may be replaced."""
+    return {
+        "kind": "rl",
+        "name": "CartPole DQN",
+        "env": {"id": "CartPole-v1"},
+        "agent": {"name": "dqn"},
+        "loop": {"env_steps": 10_000},
+        **changes,
+    }
+
+
+def submission(document: dict[str, Any] | None = None, **options: Any) -> Submission:
+    """Returns a submission of `document`, or of the small definition, with job options."""
+    return Submission.model_validate_json(json.dumps({"definition": document or definition(), "options": options}))
+
+
+def catalogue() -> dict[str, Any]:
+    """Returns a catalogue with both built-in agents and two environments."""
+    return {
+        "agents": [{"name": "dqn", "action_spaces": ["discrete"]}, {"name": "ppo", "action_spaces": ["discrete", "box"]}],
+        "environments": [
+            {"id": "CartPole-v1", "action_space": {"kind": "discrete", "n": 2}},
+            {"id": "Pendulum-v1", "action_space": {"kind": "box", "shape": [1]}},
+        ],
+        "schedules": ["train", "evaluate", "train_and_evaluate", "export"],
+    }
+
+
+def registration(**changes: Any) -> Registration:
+    """Returns a registration of a worker with four slots."""
+    document = {
+        "name": "w1",
+        "pool": "default",
+        "host": "host-1",
+        "boot_id": "boot-1",
+        "pid": 100,
+        "slots": 4,
+        "work_order_versions": [1],
+        "version": "0.1.0",
+        "catalogue": catalogue(),
+    }
+    return Registration.model_validate_json(json.dumps({**document, **changes}))
+
+
+@dataclass
+class World:
+    """A project with an admin, a second person and a worker's credential.
+
+    Every method is one transaction, as one request is.
+    """
+
+    database: Database
+    project_id: str
+    admin: Principal
+    other: Principal
+    machine: Principal
+    settings: Settings = field(default_factory=Settings)
+
+    async def submit(
+        self, document: dict[str, Any] | None = None, *, by: Principal | None = None, **options: Any
+    ) -> tuple[ExperimentDetail, bool]:
+        """Submits a definition."""
+        async with self.database.write() as session:
+            return await experiments.submit(session, by or self.admin, submission(document, **options))
+
+    async def one_job(self, **options: Any) -> JobView:
+        """Submits the small definition with one seed and returns its job."""
+        experiment, _ = await self.submit(**options)
+        (job,) = await self.jobs(experiment_id=experiment.id)
+        return job
+
+    async def jobs(self, **wanted: Any) -> Sequence[JobView]:
+        """Returns jobs, oldest first."""
+        async with self.database.read() as session:
+            request = jobs.PageRequest(limit=500, sort="created_at")
+            return (await jobs.list_jobs(session, self.admin, jobs.JobFilter(**wanted), request)).items
+
+    async def job(self, job_id: str) -> JobView:
+        """Returns a job."""
+        async with self.database.read() as session:
+            return await jobs.get(session, self.admin, job_id)
+
+    async def run(self, run_id: str) -> RunDetail:
+        """Returns a run."""
+        async with self.database.read() as session:
+            return await runs.get(session, self.admin, run_id)
+
+    async def add_job(self, run_id: str, schedule: Schedule, **request: Any) -> JobView:
+        """Submits a schedule on a run."""
+        body = JobRequest.model_validate_json(json.dumps({"schedule": schedule, **request}))
+        async with self.database.write() as session:
+            return await jobs.submit(session, self.admin, run_id, body)
+
+    async def pause(self, job_id: str) -> JobView:
+        """Asks a job to pause."""
+        async with self.database.write() as session:
+            return await jobs.pause(session, self.admin, job_id)
+
+    async def resume(self, job_id: str) -> JobView:
+        """Resumes a job."""
+        async with self.database.write() as session:
+            return await jobs.resume(session, self.admin, job_id)
+
+    async def cancel(self, job_id: str) -> JobView:
+        """Cancels a job."""
+        async with self.database.write() as session:
+            return await jobs.cancel(session, self.admin, job_id)
+
+    async def register(self, **changes: Any) -> RegistrationAnswer:
+        """Registers a worker."""
+        async with self.database.write() as session:
+            return await workers.register(session, self.machine, registration(**changes), self.settings)
+
+    async def heartbeat(self, worker_id: str, *, dead: Sequence[str] = ()) -> str:
+        """Sends a worker's sign of life; returns the order."""
+        async with self.database.write() as session:
+            return (await workers.heartbeat(session, self.machine, worker_id, WorkerHeartbeat(dead_attempts=tuple(dead)))).order
+
+    async def claim(self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0) -> ClaimAnswer:
+        """Claims a job."""
+        body = Claim(job_id=job_id, expected_attempt=attempt, worker_id=worker_id, slot=slot)
+        async with self.database.write() as session:
+            return await leases.claim(session, self.machine, body, self.settings)
+
+    async def renew(self, attempt_id: str, **progress: Any) -> RenewalAnswer:
+        """Renews a lease."""
+        async with self.database.write() as session:
+            return await leases.renew(session, attempt_id, Renewal(**progress), self.settings)
+
+    async def start(self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0) -> ClaimAnswer:
+        """Claims a job and renews its lease once, so that it runs."""
+        claimed = await self.claim(job_id, worker_id, attempt=attempt, slot=slot)
+        await self.renew(claimed.work_order.attempt_id)
+        return claimed
+
+    async def release(self, attempt_id: str, outcome: Outcome, cause: Cause, *, last_seq: int = 0, **report: Any) -> None:
+        """Releases a lease."""
+        body = Release(report=AttemptReport(outcome=outcome, cause=cause, **report), last_seq=last_seq)
+        async with self.database.write() as session:
+            await leases.release(session, attempt_id, body)
+
+
+async def make_world(database: Database) -> World:
+    """Makes a project with two people in an empty database."""
+    project = Project(id=new_id("prj"), name="default")
+    people = [User(id=new_id("usr"), name="admin"), User(id=new_id("usr"), name="bea")]
+    async with database.write() as session:
+        session.add_all([project, *people])
+        await session.flush()
+        session.add_all(Membership(project_id=project.id, user_id=user.id, role="admin") for user in people)
+    admin, other = (principal(project, user, ALL) for user in people)
+    machine = principal(project, people[0], frozenset({Scope.WORKER}))
+    return World(database, project.id, admin, other, machine)
+
+
+def principal(project: Project, user: User, scopes: frozenset[Scope]) -> Principal:
+    """Returns a user as a caller with some scopes."""
+    return Principal(project_id=project.id, project=project.name, user_id=user.id, user=user.name, via="token", scopes=scopes)
+
+
+def pass_time(seconds: float) -> None:
+    """Moves the database's clock, as this process sees it, into the future."""
+    SKEW.seconds += seconds
