@@ -1,11 +1,36 @@
 """Snapshots: which one to load, when one counts as stored, and which are kept."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from app.db.engine import Session
-from app.db.models.snapshots import Snapshot
+from app.db.models.artifacts import Artifact
+from app.db.models.experiments import Run
+from app.db.models.snapshots import Snapshot, SnapshotFile
+from app.db.repositories import artifacts as artifact_rows
 from app.db.repositories import snapshots as rows
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
-from palestra.contract.states import SnapshotState
+from app.domain.paging import PageRequest, keyset
+from app.domain.principal import Principal
+from app.services import events, pages, runs
+from palestra.contract.definition import SnapshotSpec
+from palestra.contract.resources import SnapshotFileView, SnapshotView
+from palestra.contract.states import SnapshotReason, SnapshotState
+from palestra.contract.telemetry import SnapshotWritten, write_number
+from palestra.contract.upgrade import load_definition
+from palestra.contract.views import Page
 from palestra.contract.work_order import SnapshotFileRef, SnapshotRef
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who wrote a snapshot."""
+
+    run: Run
+    attempt_id: str
+    fence: int
+    seq: int
 
 
 async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
@@ -28,10 +53,155 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
         raise ConflictError("no_snapshot", "The run has no stored snapshot yet. Wait for its first one.", pointer="/evaluate/snapshot")
     if choice == "newest":
         return await _ref(session, found[0])
-    scored = [snapshot for snapshot in found if snapshot.score is not None]
-    if not scored:
+    best = _best(found)
+    if best is None:
         raise ConflictError("no_score", "No stored snapshot of the run has a score. Choose `newest`.", pointer="/evaluate/snapshot")
-    return await _ref(session, max(scored, key=_rank))
+    return await _ref(session, best)
+
+
+async def list_of_run(session: Session, principal: Principal, run_id: str, request: PageRequest) -> Page[SnapshotView]:
+    """Returns a page of a run's snapshots. Sorts by `created_at` and `env_step`.
+
+    Raises:
+        NotFoundError: If the project has no such run.
+    """
+    run = await runs.find(session, principal, run_id)
+    keys = keyset(request, rows.COLUMNS)
+
+    async def shown(found: Sequence[Snapshot]) -> list[SnapshotView]:
+        return await views(session, run.id, found)
+
+    return await pages.cut(await rows.page(session, run.id, keys), request, keys, shown)
+
+
+async def views(session: Session, run_id: str, found: Sequence[Snapshot]) -> list[SnapshotView]:
+    """Returns the public form of some snapshots of a run."""
+    verified = await rows.verified(session, run_id)
+    newest, best = verified[0].id if verified else None, _best(verified)
+    files: dict[str, list[SnapshotFile]] = {snapshot.id: [] for snapshot in found}
+    for file in await rows.files(session, list(files)):
+        files[file.snapshot_id].append(file)
+    return [
+        _view(snapshot, files[snapshot.id], newest=snapshot.id == newest, best=best is not None and snapshot.id == best.id)
+        for snapshot in found
+    ]
+
+
+async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> None:
+    """Writes that a snapshot is complete on its worker; it counts once all its files are stored here.
+
+    Raises:
+        InvalidError: `snapshot_exists` if the id was used before.
+    """
+    if await rows.find(session, record.snapshot_id) is not None:
+        raise InvalidError("snapshot_exists", "A snapshot with that id exists. Ids are used once.", pointer="/records")
+    snapshot = await rows.add(session, _row(origin, record), [file.model_dump() for file in record.files])
+    for artifact in await artifact_rows.in_folder(session, snapshot.id):
+        await _attach(session, snapshot, artifact)
+    await _settle(session, origin.run, snapshot)
+
+
+async def file_stored(session: Session, run: Run, artifact: Artifact) -> None:
+    """Attaches a stored artifact to the snapshot that it belongs to; the last one makes the snapshot verified.
+
+    The artifact may come before the snapshot's own record; it is attached then when that arrives.
+    """
+    snapshot = await rows.find(session, artifact.folder, lock=True)
+    if snapshot is not None and snapshot.run_id == run.id and snapshot.state == SnapshotState.UPLOADING:
+        await _attach(session, snapshot, artifact)
+        await _settle(session, run, snapshot)
+
+
+async def expected_file(session: Session, snapshot_id: str, name: str) -> tuple[Snapshot | None, SnapshotFile | None]:
+    """Returns a snapshot and one of its files, `None` for what is not known."""
+    snapshot = await rows.find(session, snapshot_id)
+    files = [] if snapshot is None else await rows.files(session, [snapshot_id])
+    return snapshot, next((file for file in files if file.name == name), None)
+
+
+async def _attach(session: Session, snapshot: Snapshot, artifact: Artifact) -> None:
+    if artifact.blob_id is not None and artifact.attempt_id == snapshot.attempt_id:
+        await rows.attach(session, snapshot.id, artifact)
+
+
+async def _settle(session: Session, run: Run, snapshot: Snapshot) -> None:
+    if await rows.missing_files(session, snapshot.id) == 0:
+        await rows.mark_verified(session, snapshot)
+        await _retire(session, run)
+    await _tell(session, run, [snapshot])
+
+
+async def _retire(session: Session, run: Run) -> None:
+    """Deletes the files of verified snapshots that the definition's rule does not keep. Called after a newer one was verified."""
+    raw = await rows.definition_of(session, run.id)
+    rule = SnapshotSpec() if raw is None else load_definition(raw).snapshot
+    verified = await rows.verified(session, run.id, superseded=True)
+    in_use = await rows.in_use(session, run.id)
+    retired = [snapshot for snapshot in verified if snapshot.id not in kept(verified, rule) | in_use]
+    for snapshot in retired:
+        snapshot.state = SnapshotState.DELETED.value
+        await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
+    await _tell(session, run, retired)
+
+
+def kept(verified: Sequence[Snapshot], rule: SnapshotSpec) -> set[str]:
+    """Returns which verified snapshots to keep: the last ones of the history, the best one and the pinned ones.
+
+    Args:
+        verified: The verified snapshots of a run, newest first, superseded ones among them.
+        rule: What the definition says.
+    """
+    history = [snapshot for snapshot in verified if not snapshot.superseded]
+    best = _best(history) if rule.keep_best else None
+    wanted = history[: rule.keep_last] + ([best] if best is not None else [])
+    return {snapshot.id for snapshot in wanted} | {snapshot.id for snapshot in verified if snapshot.pinned}
+
+
+async def _tell(session: Session, run: Run, changed: Sequence[Snapshot]) -> None:
+    if changed:
+        await session.flush()
+    for view in await views(session, run.id, changed) if changed else []:
+        events.record(session, "snapshot", view, project_id=run.project_id, experiment_id=run.experiment_id, run_id=run.id)
+
+
+def _row(origin: Origin, record: SnapshotWritten) -> dict[str, object]:
+    finite = record.score is not None and math.isfinite(record.score)
+    return {
+        "id": record.snapshot_id,
+        "project_id": origin.run.project_id,
+        "experiment_id": origin.run.experiment_id,
+        "run_id": origin.run.id,
+        "attempt_id": origin.attempt_id,
+        "fence": origin.fence,
+        "seq": origin.seq,
+        "state": SnapshotState.UPLOADING.value,
+        "reason": record.reason.value,
+        "env_step": record.env_step,
+        "update": record.update,
+        "episode": record.episode,
+        "format_version": record.format_version,
+        "resume_exact": record.resume_exact,
+        "score": record.score if finite else None,
+        "score_text": None if record.score is None else str(write_number(record.score)),
+        "size": sum(file.size for file in record.files),
+    }
+
+
+def _view(snapshot: Snapshot, files: Sequence[SnapshotFile], *, newest: bool, best: bool) -> SnapshotView:
+    columns = ("id", "run_id", "attempt_id", "env_step", "update", "episode", "fence", "resume_exact", "superseded", "size", "created_at")
+    return SnapshotView(
+        **{name: getattr(snapshot, name) for name in columns},
+        state=SnapshotState(snapshot.state),
+        reason=SnapshotReason(snapshot.reason),
+        score=None if snapshot.score_text is None else float(snapshot.score_text),
+        best=best,
+        newest=newest,
+        files=[SnapshotFileView(name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id) for file in files],
+    )
+
+
+def _best(snapshots: Sequence[Snapshot]) -> Snapshot | None:
+    return max((snapshot for snapshot in snapshots if snapshot.score is not None), key=_rank, default=None)
 
 
 def _rank(snapshot: Snapshot) -> tuple[float, int, int]:

@@ -1,5 +1,82 @@
-"""Placeholder until the routes land."""
+"""Artifacts: declared and uploaded by attempts, listed and downloaded by everyone who may read."""
 
-from fastapi import APIRouter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi.responses import StreamingResponse
+
+from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
+from app.api.body import json_body
+from app.api.deps import DatabaseDep, ReadSession, WriteSession
+from app.api.download import attachment, wanted_slice
+from app.api.errors import ApiError
+from app.api.paging import page_request
+from app.domain.paging import PageRequest
+from app.services import artifacts
+from app.services.blobs import BlobStore
+from palestra.contract.resources import ArtifactDeclaration, ArtifactView
+from palestra.contract.views import Page
 
 router = APIRouter(tags=["artifacts"])
+
+ArtifactPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
+
+_BINARY: dict[str, Any] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_UPLOAD: dict[str, Any] = {"requestBody": {"required": True, "content": _BINARY}}
+_CONTENT: dict[int | str, dict[str, Any]] = {200: {"content": _BINARY}, 206: {"content": _BINARY}, 416: {}}
+
+
+def _store(request: Request) -> BlobStore:
+    found: BlobStore = request.app.state.store
+    return found
+
+
+StoreDep = Annotated[BlobStore, Depends(_store)]
+
+
+@router.post("/attempts/{attempt_id}/artifacts", status_code=201, responses={409: {}, 413: {}})
+async def declare_artifact(
+    attempt_id: str,
+    body: Annotated[ArtifactDeclaration, json_body(ArtifactDeclaration)],
+    _caller: AttemptCaller,
+    session: WriteSession,
+    store: StoreDep,
+) -> ArtifactView:
+    """Announces a blob with its size and SHA-256; the same again answers the same. `stored` says that no upload is needed."""
+    return await artifacts.declare(session, attempt_id, body, store)
+
+
+@router.put("/attempts/{attempt_id}/artifacts/{artifact_id}", openapi_extra=_UPLOAD, responses={409: {}, 413: {}, 415: {}, 503: {}})
+async def upload_artifact(
+    attempt_id: str, artifact_id: str, request: Request, _caller: AttemptCaller, database: DatabaseDep, store: StoreDep
+) -> ArtifactView:
+    """Takes the content of a declared artifact as the plain body. It is kept only if size and SHA-256 are the declared ones."""
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise ApiError(415, "compressed_body", "Send the content as it is: this server does not decompress requests.")
+    return await artifacts.upload(database, store, attempt_id, artifact_id, request.stream())
+
+
+@router.get("/runs/{run_id}/artifacts")
+async def list_artifacts(run_id: str, principal: Reader, session: ReadSession, page: ArtifactPage) -> Page[ArtifactView]:
+    """Lists a run's artifacts."""
+    return await artifacts.list_of_run(session, principal, run_id, page)
+
+
+@router.get("/artifacts/{artifact_id}")
+async def get_artifact(artifact_id: str, principal: Reader, session: ReadSession) -> ArtifactView:
+    """Returns what is known of an artifact."""
+    return await artifacts.get(session, principal, artifact_id)
+
+
+@router.get("/artifacts/{artifact_id}/content", response_class=Response, responses=_CONTENT)
+async def download_artifact(
+    artifact_id: str,
+    principal: ReaderOrAttempt,
+    session: ReadSession,
+    store: StoreDep,
+    wanted: Annotated[str | None, Header(alias="Range")] = None,
+    if_range: Annotated[str | None, Header(alias="If-Range")] = None,
+) -> StreamingResponse:
+    """Sends an artifact's content as an attachment, whole or one byte range of it."""
+    content = await artifacts.content(session, principal, artifact_id, store)
+    return attachment(content.view, content.path, wanted_slice(wanted, if_range, content.view))

@@ -1,5 +1,70 @@
-"""Placeholder until the routes land."""
+"""The event log as a live stream."""
 
-from fastapi import APIRouter
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+
+from app.api.auth import Reader, authenticate
+from app.api.errors import ApiError, invalid
+from app.api.stream import EventStream
+from app.services.events import EventType
+from app.services.live import Hub, Wish
+from palestra.contract.names import MAX_STEP
 
 router = APIRouter(tags=["events"])
+
+MAX_FILTERS = 100
+
+Names = Annotated[list[Annotated[str, Query(max_length=128)]], Query(max_length=MAX_FILTERS)]
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    400: {},
+    429: {},
+    503: {},
+}
+
+
+def _wish(
+    principal: Reader,
+    run: Names = [],  # noqa: B006 - FastAPI copies defaults
+    experiment: Names = [],  # noqa: B006
+    kind: Annotated[list[EventType], Query(alias="type", max_length=MAX_FILTERS)] = [],  # noqa: B006
+) -> Wish:
+    return Wish(project_id=principal.project_id, runs=frozenset(run), experiments=frozenset(experiment), types=frozenset(kind))
+
+
+@router.get("/events", response_class=Response, responses=_STREAM)
+async def tail_events(
+    request: Request,
+    wish: Annotated[Wish, Depends(_wish)],
+    principal: Reader,
+    after: Annotated[int | None, Query(ge=0, le=MAX_STEP, description="Cursor: begin with what comes after it. None begins now.")] = None,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="Sent by browsers; goes before `after`.")] = None,
+) -> Response:
+    """Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
+
+    A comment comes every 15 s. The event `resync` says that the log no longer leads on from the cursor: load the history again.
+    """
+    hub: Hub = request.app.state.hub
+    cursor = after if last_event_id is None else _cursor(last_event_id)
+    stream = EventStream(hub, wish, user_id=principal.user_id, after=cursor, still_good=_still_good(request))
+    return stream.reserve()
+
+
+def _cursor(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > len(str(MAX_STEP)) or int(text) > MAX_STEP:
+        raise invalid("header/Last-Event-ID", "invalid_cursor", "must be the id of an event", status=400)
+    return int(text)
+
+
+def _still_good(request: Request) -> Callable[[], Awaitable[bool]]:
+    async def check() -> bool:
+        try:
+            await authenticate(request, None, None)
+        except ApiError:
+            return False
+        return True
+
+    return check

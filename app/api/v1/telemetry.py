@@ -1,5 +1,44 @@
-"""Placeholder until the routes land."""
+"""The one way in for numbers, logs and snapshots."""
 
-from fastapi import APIRouter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+
+from app.api import body
+from app.api.auth import AttemptCaller
+from app.api.errors import ApiError
+from app.services.ingest import Delivery
+from app.services.intake import Acknowledger
+from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, TelemetryAck, TelemetryBatch
 
 router = APIRouter(tags=["telemetry"])
+
+
+async def _read(request: Request) -> TelemetryBatch:
+    raw = await body.read_bytes(request, MAX_BATCH_BYTES)
+    body.check_content_type(request)
+    try:
+        return body.parse(raw, TelemetryBatch)
+    except ApiError as error:
+        if any(problem.pointer == "/records" and problem.code == "length" for problem in error.errors) and b'"type"' in raw:
+            raise ApiError(413, "too_large", f"A batch holds at most {MAX_BATCH_RECORDS} records. Send less at once.") from None
+        raise
+
+
+setattr(_read, body.BODY_MODEL, TelemetryBatch)
+setattr(_read, body.BODY_REQUIRED, True)
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {404: {}, 409: {}, 413: {}, 503: {}}
+
+
+@router.post("/attempts/{attempt_id}/telemetry", responses=_ANSWERS)
+async def take_telemetry(
+    attempt_id: str, request: Request, _caller: AttemptCaller, batch: Annotated[TelemetryBatch, Depends(_read)]
+) -> TelemetryAck:
+    """Takes consecutive records of an attempt, each exactly once. Answers after the commit.
+
+    409 `seq_gap` tells the record to go on from in `expected_seq`; 409 `seq_conflict` says that a number was used for another content;
+    409 `stale_attempt` says that the attempt may not write any more.
+    """
+    intake: Acknowledger = request.app.state.intake
+    return TelemetryAck(acked_seq=await intake.take(Delivery.of(attempt_id, batch)))

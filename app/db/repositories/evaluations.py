@@ -43,7 +43,7 @@ async def latest_scores(session: Session, project_id: str, experiment_ids: Colle
     return [(row.experiment_id, row.score) for row in rows if row.score is not None]
 
 
-def _first_of_each(*conditions: ColumnElement[bool], order: tuple[ColumnElement[Any], ...]) -> Select[tuple[Evaluation]]:
+def _first_of_each(*conditions: ColumnElement[bool], order: tuple[ColumnElement[Any], ...]) -> Select[Evaluation]:
     rank = func.row_number().over(partition_by=Evaluation.run_id, order_by=order).label("rank")
     ranked = select(Evaluation, rank).where(Evaluation.superseded.is_(False), *conditions).subquery()
     return select(aliased(Evaluation, ranked)).where(ranked.c.rank == 1)

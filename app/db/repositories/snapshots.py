@@ -1,9 +1,10 @@
 """Snapshots, their files, and the fence chain that they make."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
-from sqlalchemy import and_, func, select, update
-from sqlalchemy.orm import aliased
+from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -12,9 +13,12 @@ from app.db.models.curves import Evaluation
 from app.db.models.experiments import Experiment, Run
 from app.db.models.jobs import Attempt, AttemptRun
 from app.db.models.snapshots import Snapshot, SnapshotFile
+from app.db.repositories.keysets import paged
+from app.domain.paging import Keyset
 from palestra.contract.states import AttemptState, SnapshotState
 
 _NEWEST_FIRST = (Snapshot.fence.desc(), Snapshot.env_step.desc(), Snapshot.update.desc(), Snapshot.seq.desc())
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Snapshot.created_at, "env_step": Snapshot.env_step}
 _LIVE = (AttemptState.STARTING.value, AttemptState.RUNNING.value)
 
 
@@ -29,11 +33,31 @@ async def of_run(session: Session, run_id: str) -> Sequence[Snapshot]:
     return (await session.scalars(select(Snapshot).where(Snapshot.run_id == run_id).order_by(*_NEWEST_FIRST))).all()
 
 
-async def verified(session: Session, run_id: str) -> Sequence[Snapshot]:
-    """Returns the verified snapshots that count in the run's history, newest first."""
-    query = select(Snapshot).where(
-        Snapshot.run_id == run_id, Snapshot.state == SnapshotState.VERIFIED.value, Snapshot.superseded.is_(False)
-    )
+async def page(session: Session, run_id: str, keys: Keyset) -> Sequence[Snapshot]:
+    """Returns a page of a run's snapshots and one row more."""
+    return (await session.scalars(paged(select(Snapshot).where(Snapshot.run_id == run_id), keys, COLUMNS, Snapshot.id))).all()
+
+
+async def add(session: Session, row: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> Snapshot:
+    """Adds a snapshot and its files."""
+    snapshot = Snapshot(**row)
+    session.add(snapshot)
+    await session.flush()
+    await session.execute(insert(SnapshotFile), [{**file, "snapshot_id": snapshot.id} for file in files])
+    await session.refresh(snapshot)
+    return snapshot
+
+
+async def attach(session: Session, snapshot_id: str, artifact: Artifact) -> None:
+    """Writes which artifact holds a file, if name, size and hash are those of the snapshot's record."""
+    same = (SnapshotFile.name == artifact.name, SnapshotFile.size == artifact.size, SnapshotFile.sha256 == artifact.sha256)
+    await session.execute(update(SnapshotFile).where(SnapshotFile.snapshot_id == snapshot_id, *same).values(artifact_id=artifact.id))
+
+
+async def verified(session: Session, run_id: str, *, superseded: bool = False) -> Sequence[Snapshot]:
+    """Returns the verified snapshots that count in the run's history, newest first; superseded ones among them on request."""
+    query = select(Snapshot).where(Snapshot.run_id == run_id, Snapshot.state == SnapshotState.VERIFIED.value)
+    query = query if superseded else query.where(Snapshot.superseded.is_(False))
     return (await session.scalars(query.order_by(*_NEWEST_FIRST))).all()
 
 
@@ -95,3 +119,15 @@ async def drop_files(session: Session, snapshot_id: str) -> Sequence[Artifact]:
     rows = (await session.scalars(select(Artifact).where(Artifact.folder == snapshot_id))).all()
     await session.execute(update(SnapshotFile).where(SnapshotFile.snapshot_id == snapshot_id).values(artifact_id=None))
     return rows
+
+
+async def superseded_among(session: Session, run_id: str, snapshot_ids: Collection[str]) -> set[str]:
+    """Returns which of some snapshots of a run are superseded."""
+    query = select(Snapshot.id).where(Snapshot.run_id == run_id, Snapshot.id.in_(snapshot_ids), Snapshot.superseded)
+    return set(await session.scalars(query)) if snapshot_ids else set()
+
+
+async def resumed_from(session: Session, run_id: str, fence: int) -> Snapshot | None:
+    """Returns the snapshot that a training attempt of a run resumed from."""
+    query = select(Snapshot).join(AttemptRun, AttemptRun.snapshot_id == Snapshot.id)
+    return (await session.scalars(query.where(AttemptRun.run_id == run_id, AttemptRun.fence == fence, AttemptRun.training))).first()

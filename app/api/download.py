@@ -1,0 +1,90 @@
+"""Sends stored content: always as an attachment that no browser runs, whole or one byte range of it (RFC 9110, section 14)."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from fastapi.responses import StreamingResponse
+
+from app.api.errors import ApiError
+from palestra.contract.resources import ArtifactView
+
+CHUNK: Final = 262_144
+_RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
+_MAX_HEADER: Final = 64
+_SAFE: Final = {
+    "Content-Type": "application/octet-stream",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, max-age=31536000, immutable",
+    "Accept-Ranges": "bytes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Bytes from `first` to `last`, both included, of `size`; `last` is `first - 1` for empty content."""
+
+    first: int
+    last: int
+    size: int
+
+    @property
+    def length(self) -> int:
+        """Bytes to send."""
+        return self.last - self.first + 1
+
+
+def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -> Slice | None:
+    """Returns the range that a request asks for; `None` for everything.
+
+    Several ranges, other units and nonsense are answered with everything, as the standard permits.
+
+    Raises:
+        ApiError: 416 for a range that lies outside.
+    """
+    match = _RANGE.fullmatch(header) if header is not None and len(header) <= _MAX_HEADER else None
+    if match is None or match.group(1) == match.group(2) == "" or if_range not in {None, _etag(view)}:
+        return None
+    first_text, last_text = match.groups()
+    if first_text and last_text and int(last_text) < int(first_text):
+        return None
+    first = int(first_text) if first_text else max(0, view.size - int(last_text))
+    last = min(int(last_text), view.size - 1) if first_text and last_text else view.size - 1
+    if first > last:
+        message = f"The artifact has {view.size} bytes. Ask for a range within."
+        raise ApiError(416, "range_not_satisfiable", message, headers={"Content-Range": f"bytes */{view.size}"})
+    return Slice(first, last, view.size)
+
+
+def attachment(view: ArtifactView, path: Path, part: Slice | None) -> StreamingResponse:
+    """Returns the answer that sends an artifact's content or a part of it."""
+    sent = part or Slice(0, view.size - 1, view.size)
+    headers = {**_SAFE, "Content-Disposition": _disposition(view.name), "ETag": _etag(view), "Content-Length": str(sent.length)}
+    if part is not None:
+        headers["Content-Range"] = f"bytes {part.first}-{part.last}/{part.size}"
+    return StreamingResponse(_read(path, sent), 206 if part is not None else 200, headers)
+
+
+def _etag(view: ArtifactView) -> str:
+    return f'"{view.sha256}"'
+
+
+def _disposition(name: str) -> str:
+    base = name.rsplit("/", 1)[-1]
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", base)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(base, safe='')}"
+
+
+async def _read(path: Path, part: Slice) -> AsyncIterator[bytes]:
+    with await asyncio.to_thread(path.open, "rb") as file:
+        await asyncio.to_thread(file.seek, part.first)
+        left = part.length
+        while left > 0 and (chunk := await asyncio.to_thread(file.read, min(CHUNK, left))):
+            left -= len(chunk)
+            yield chunk

@@ -1,0 +1,112 @@
+"""The live stream: server-sent events from a cursor, over one long answer (WHATWG HTML, section 9.2)."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+from fastapi import Response
+from starlette.types import Receive, Scope, Send
+
+from app.services.live import Hub, ResyncError, Stream, Wish
+from app.services.live_events import frame
+
+PING_SECONDS: Final = 15.0
+SEND_SECONDS: Final = 20.0
+"""A client that takes nothing for so long is dropped."""
+RECHECK_SECONDS: Final = 40.0
+"""How often the login behind a stream is checked; with a ping's time on top, one that ended closes its streams within a minute."""
+
+_OPENING: Final = b"retry: 1000\n\n"
+_PING: Final = b": ping\n\n"
+_HEADERS: Final = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
+
+StillGood = Callable[[], Awaitable[bool]]
+
+
+class EventStream(Response):
+    """The answer of the events route.
+
+    Args:
+        hub: Gives the events.
+        wish: What the client may and wants to see.
+        user_id: Whose stream it is.
+        after: Cursor; `None` begins with what comes next.
+        still_good: Whether the login that opened the stream is still good.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, hub: Hub, wish: Wish, *, user_id: str, after: int | None, still_good: StillGood) -> None:
+        super().__init__(headers=_HEADERS)
+        self._hub = hub
+        self._wish = wish
+        self._user_id = user_id
+        self._after = after
+        self._still_good = still_good
+        self._room = contextlib.ExitStack()
+        self._stream: Stream | None = None
+
+    def reserve(self) -> "EventStream":
+        """Takes a place among the streams, before the answer begins.
+
+        Raises:
+            DomainError: If there is none.
+        """
+        self._stream = self._room.enter_context(self._hub.open(self._wish, self._user_id))
+        return self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the interface of ASGI
+        """Sends events until the client leaves, the login ends, or the server stops."""
+        assert self._stream is not None
+        with self._room:
+            leaving = asyncio.create_task(_until_gone(receive, self._stream))
+            try:
+                await send({"type": "http.response.start", "status": 200, "headers": [*self.raw_headers_of_stream]})
+                await self._send_all(self._stream, send)
+            except (TimeoutError, OSError):
+                return  # the client takes nothing any more
+            finally:
+                leaving.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await leaving
+
+    @property
+    def raw_headers_of_stream(self) -> list[tuple[bytes, bytes]]:
+        """The headers without a length, since the answer has none."""
+        return [(name, value) for name, value in self.raw_headers if name != b"content-length"]
+
+    async def _send_all(self, stream: Stream, send: Send) -> None:
+        await _write(send, _OPENING)
+        try:
+            async for content in self._frames(stream):
+                await _write(send, content)
+        except ResyncError:
+            await _write(send, frame(None, "resync", {"reason": "load the history again"}))
+        await _write(send, b"", last=True)
+
+    async def _frames(self, stream: Stream) -> AsyncIterator[bytes]:
+        checked = time.monotonic()
+        async for events in self._hub.events(stream, self._after, PING_SECONDS):
+            if time.monotonic() - checked > RECHECK_SECONDS:
+                if not await self._still_good():
+                    return
+                checked = time.monotonic()
+            if not stream.closed:
+                yield b"".join(event.frame for event in events) or _PING
+
+
+async def _until_gone(receive: Receive, stream: Stream) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    stream.close()
+
+
+async def _write(send: Send, content: bytes, *, last: bool = False) -> None:
+    async with asyncio.timeout(SEND_SECONDS):
+        await send({"type": "http.response.body", "body": content, "more_body": not last})

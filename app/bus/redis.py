@@ -1,0 +1,121 @@
+"""The bus between server processes, over Redis or Valkey publish/subscribe.
+
+Each of its two connections has one owner task, which alone sends on it and reads from it. No request handler ever awaits a command of
+theirs, so no cancelled request can leave a connection out of step (CVE-2023-28858).
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from app.bus.memory import MemoryBus
+
+_log = structlog.get_logger("palestra.bus")
+
+CHANNEL: Final = "palestra.bells"
+_FIRST_WAIT: Final = 0.1
+_LONGEST_WAIT: Final = 5.0
+_TIMEOUT: Final = 5.0
+_LISTEN_SECONDS: Final = 10.0
+_Work = Callable[[Redis], Awaitable[None]]
+_FAILURES: Final = (RedisError, OSError, TimeoutError)
+
+
+class RedisBus(MemoryBus):
+    """Rings in this process at once, and in all others over a channel; see `app.bus.base.Bus`.
+
+    Args:
+        url: `redis://`, `rediss://` or `unix://` address.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+        self._origin = secrets.token_hex(8)
+        self._outgoing: set[str] = set()
+        self._wake = asyncio.Event()
+        self._listening = asyncio.Event()
+
+    def publish(self, topic: str) -> None:
+        """Rings a topic here now, and elsewhere as soon as the server can be reached."""
+        super().publish(topic)
+        self._outgoing.add(topic)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Carries bells until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep(self._send, "send"))
+            tasks.create_task(self._keep(self._listen, "listen"))
+
+    async def connected(self, seconds: float) -> bool:
+        """Returns whether bells of other processes are heard now, waiting for at most `seconds`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._listening.wait()
+        return self._listening.is_set()
+
+    async def _keep(self, work: _Work, name: str) -> None:
+        """Does `work` on a fresh connection, again and again, for as long as the bus runs."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                async with self._connect() as connection:
+                    await connection.ping()
+                    wait = _FIRST_WAIT
+                    await work(connection)
+            except _FAILURES as error:
+                _log.warning("bus.disconnected", role=name, error=type(error).__name__)
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, _LONGEST_WAIT)
+
+    def _connect(self) -> Redis:
+        return Redis.from_url(
+            self._url, single_connection_client=True, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT, socket_keepalive=True
+        )
+
+    async def _send(self, connection: Redis) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._outgoing:
+                topic = self._outgoing.pop()
+                try:
+                    await connection.publish(CHANNEL, f"{self._origin}:{topic}")
+                except _FAILURES:
+                    self._outgoing.add(topic)
+                    self._wake.set()
+                    raise
+
+    async def _listen(self, connection: Redis) -> None:
+        channel = connection.pubsub(ignore_subscribe_messages=True)
+        try:
+            await channel.subscribe(CHANNEL)
+            self._listening.set()
+            self._ring_all()
+            while True:
+                message = await channel.get_message(timeout=_LISTEN_SECONDS)
+                if message is None:
+                    await channel.ping()
+                elif message["type"] == "message":
+                    self._hear(message["data"].decode("utf-8", "replace"))
+        finally:
+            self._listening.clear()
+            await channel.aclose()  # type: ignore[no-untyped-call]
+
+    def _hear(self, message: str) -> None:
+        origin, _, topic = message.partition(":")
+        if origin != self._origin:
+            super().publish(topic)
+
+    def _ring_all(self) -> None:
+        """Rings everything: while the connection was away, any bell may have been missed."""
+        for subscription in tuple(self._subscriptions):
+            for topic in subscription.topics:
+                subscription.ring(topic)

@@ -1,0 +1,72 @@
+"""Artifacts and the blobs that hold their content."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import delete as sql_delete
+from sqlalchemy import exists, select
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.db.engine import Session
+from app.db.models.artifacts import Artifact, Blob
+from app.db.repositories.keysets import paged
+from app.db.upsert import insert_new
+from app.domain.paging import Keyset
+
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Artifact.created_at, "name": Artifact.name}
+
+_SWEEP: Final = 500
+
+
+async def find(session: Session, artifact_id: str, *, lock: bool = False) -> Artifact | None:
+    """Returns an artifact, locked against other uploads on request."""
+    query = select(Artifact).where(Artifact.id == artifact_id).execution_options(populate_existing=True)
+    return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
+
+
+async def declare(session: Session, row: Mapping[str, Any]) -> Artifact:
+    """Adds an artifact, or returns the one that has this attempt, run, folder and name already."""
+    await session.execute(insert_new(session, Artifact, [dict(row)]))
+    same = [getattr(Artifact, column) == row[column] for column in ("attempt_id", "run_id", "folder", "name")]
+    return (await session.scalars(select(Artifact).where(*same))).one()
+
+
+async def page(session: Session, run_id: str, keys: Keyset) -> Sequence[Artifact]:
+    """Returns a page of a run's artifacts and one row more."""
+    return (await session.scalars(paged(select(Artifact).where(Artifact.run_id == run_id), keys, COLUMNS, Artifact.id))).all()
+
+
+async def in_folder(session: Session, folder: str) -> Sequence[Artifact]:
+    """Returns the artifacts of a snapshot."""
+    return (await session.scalars(select(Artifact).where(Artifact.folder == folder))).all()
+
+
+async def delete(session: Session, artifacts: Collection[Artifact]) -> None:
+    """Deletes artifacts. Their blobs are swept once nothing names them."""
+    await session.execute(sql_delete(Artifact).where(Artifact.id.in_([artifact.id for artifact in artifacts])))
+
+
+async def blob(session: Session, project_id: str, sha256: str, size: int) -> str | None:
+    """Returns the blob of a project that has this content, held against the sweep until the transaction ends."""
+    same = (Blob.project_id == project_id, Blob.sha256 == sha256, Blob.size == size)
+    return await session.scalar(select(Blob.id).where(*same).with_for_update(read=True, key_share=True))
+
+
+async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
+    """Adds a blob; returns the one that counts, which is another if the same content is stored already."""
+    await session.execute(insert_new(session, Blob, [dict(row)]))
+    found = await blob(session, row["project_id"], row["sha256"], row["size"])
+    assert found is not None
+    return found
+
+
+async def drop_unused_blobs(session: Session) -> list[str]:
+    """Deletes the rows of blobs that no artifact names; returns their ids. Their files may go once that is committed."""
+    unused = select(Blob.id).where(~exists().where(Artifact.blob_id == Blob.id)).limit(_SWEEP).with_for_update(skip_locked=True)
+    ids = list(await session.scalars(unused))
+    return list(await session.scalars(sql_delete(Blob).where(Blob.id.in_(ids)).returning(Blob.id))) if ids else []
+
+
+async def known_blobs(session: Session, ids: Collection[str]) -> set[str]:
+    """Returns which of some ids are blobs."""
+    return set(await session.scalars(select(Blob.id).where(Blob.id.in_(ids))))

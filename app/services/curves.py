@@ -1,0 +1,192 @@
+"""Answers a series query: many curves and groups on one common grid, all read from one state of the database.
+
+Blocks are read and gridded on demand. A later store with rollups keeps this interface: `query`.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from app.db.engine import Database, Session
+from app.db.models.curves import Evaluation
+from app.db.repositories import blocks as rows
+from app.db.repositories import events as event_rows
+from app.domain.errors import InvalidError, NotFoundError, TooLargeError
+from app.domain.principal import Principal
+from app.metrics import blocks
+from app.metrics.blocks import Columns, Floats
+from app.metrics.chain import Chain
+from app.metrics.grid import Buckets, Grid, downsample
+from app.metrics.groups import GroupBuckets, summarise
+from app.metrics.records import VIRTUAL_PREFIX
+from app.services import series
+from palestra.contract import telemetry
+from palestra.contract.queries import GridGroup, GridSeries, SeriesQuery, SeriesResult
+
+Key = tuple[str, str]
+"""Run and series."""
+
+MAX_CURVES: Final = 2_000
+"""Different curves of one query, those of its groups included."""
+MAX_CELLS: Final = 1_500_000
+"""Curves times buckets."""
+MAX_POINTS: Final = 50_000_000
+"""Points behind the curves."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    x: Floats
+    value: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the database held at the moment of the query."""
+
+    blocks: Mapping[Key, Sequence[rows.StoredBlock]]
+    evaluations: Sequence[Evaluation]
+    histories: Mapping[str, Chain]
+    cursor: int
+
+
+async def query(database: Database, principal: Principal, wanted: SeriesQuery) -> SeriesResult:
+    """Returns the curves on one grid, and the last event that they contain.
+
+    Raises:
+        NotFoundError: If the project lacks one of the runs.
+        InvalidError: If the range is empty.
+        TooLargeError: If the query asks for too much at once.
+    """
+    keys = _keys(wanted)
+    if wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
+        raise InvalidError("invalid_range", "start must not be above end", pointer="/start")
+    if len(keys) > MAX_CURVES or len(keys) * wanted.buckets > MAX_CELLS:
+        message = f"At most {MAX_CURVES} curves and {MAX_CELLS} buckets in all. Ask for fewer curves or buckets."
+        raise TooLargeError("query_too_large", message)
+    async with database.read() as session:
+        await rows.hold_snapshot(session)
+        read = await _read(session, principal, keys, superseded=wanted.include_superseded)
+    return await asyncio.to_thread(_answer, wanted, keys, read)
+
+
+def _keys(wanted: SeriesQuery) -> list[Key]:
+    """Returns every curve that is asked for, once."""
+    asked = [(one.run_id, one.series) for one in wanted.select]
+    asked += [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
+    return list(dict.fromkeys(asked))
+
+
+async def _read(session: Session, principal: Principal, keys: Sequence[Key], *, superseded: bool) -> _Read:
+    cursor = await event_rows.newest(session)
+    run_ids = list(dict.fromkeys(run_id for run_id, _ in keys))
+    projects = await rows.projects_of(session, run_ids)
+    if any(projects.get(run_id) != principal.project_id for run_id in run_ids):
+        raise NotFoundError("run")
+    stored = [key for key in keys if not key[1].startswith(VIRTUAL_PREFIX)]
+    if await rows.count_points(session, stored) > MAX_POINTS:
+        raise TooLargeError("query_too_large", f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.")
+    evaluated = {run_id for run_id, name in keys if name.startswith(VIRTUAL_PREFIX)}
+    return _Read(
+        blocks=await rows.of_series(session, stored),
+        evaluations=await rows.evaluations(session, evaluated, superseded=superseded) if evaluated else (),
+        histories={} if superseded else await series.histories(session, run_ids),
+        cursor=cursor,
+    )
+
+
+def _answer(wanted: SeriesQuery, keys: Sequence[Key], read: _Read) -> SeriesResult:
+    curves = _curves(keys, read, wanted.x)
+    grid = _grid(wanted, curves.values())
+    buckets = {key: downsample(curve.x, curve.value, grid) for key, curve in curves.items()}
+    return SeriesResult.model_construct(
+        x=wanted.x,
+        grid=grid.centres.tolist(),
+        start=grid.start,
+        end=grid.end,
+        series=[_series((one.run_id, one.series), buckets[one.run_id, one.series]) for one in wanted.select],
+        groups=[_group(group.name, group.series, summarise(_means(group.run_ids, group.series, buckets))) for group in wanted.groups],
+        cursor=read.cursor,
+    )
+
+
+def _curves(keys: Sequence[Key], read: _Read, axis: str) -> dict[Key, _Curve]:
+    evaluations: dict[str, list[telemetry.Evaluation]] = {}
+    for row in read.evaluations:
+        evaluations.setdefault(row.run_id, []).append(telemetry.Evaluation.model_validate_json(row.body))
+    return {
+        key: _evaluation_curve(evaluations.get(key[0], ()), key[1].removeprefix(VIRTUAL_PREFIX), axis)
+        if key[1].startswith(VIRTUAL_PREFIX)
+        else _stored_curve(read.blocks[key], read.histories.get(key[0], {}), axis)
+        for key in keys
+    }
+
+
+def _evaluation_curve(found: Sequence[telemetry.Evaluation], statistic: str, axis: str) -> _Curve:
+    if statistic not in series.STATISTICS:
+        return _Curve(np.zeros(0), np.zeros(0))
+    x = np.array([getattr(record, axis) for record in found], np.float64)
+    return _Curve(x, np.array([getattr(record, statistic) for record in found], np.float64))
+
+
+def _stored_curve(stored: Sequence[rows.StoredBlock], history: Chain, axis: str) -> _Curve:
+    columns = blocks.concatenate(_counted(block, history) for block in stored)
+    return _Curve(np.asarray(getattr(columns, axis), np.float64), columns.value)
+
+
+def _counted(block: rows.StoredBlock, history: Chain) -> Columns:
+    """Returns the points of a block that belong to the run's history; all for an empty chain."""
+    if history and block.fence not in history:
+        return blocks.empty()
+    columns = blocks.decode(block.content)
+    bound = history.get(block.fence)
+    if bound is None:
+        return columns
+    before = columns.env_step < bound.env_step
+    return blocks.select(columns, before | ((columns.env_step == bound.env_step) & (columns.update <= bound.update)))
+
+
+def _grid(wanted: SeriesQuery, curves: Collection[_Curve]) -> Grid:
+    start, end = wanted.start, wanted.end
+    filled = [curve.x for curve in curves if len(curve.x)]
+    if start is None:
+        start = min((float(x.min()) for x in filled), default=0.0 if end is None else end)
+        start = start if end is None else min(start, end)
+    if end is None:
+        end = max(start, max((float(x.max()) for x in filled), default=start))
+    return Grid.over(start, end, wanted.buckets)
+
+
+def _means(run_ids: Sequence[str], name: str, buckets: Mapping[Key, Buckets]) -> Floats:
+    return np.stack([buckets[run_id, name].mean for run_id in run_ids])
+
+
+def _series(key: Key, found: Buckets) -> GridSeries:
+    return GridSeries.model_construct(
+        run_id=key[0],
+        series=key[1],
+        min=_plain(found.min),
+        max=_plain(found.max),
+        mean=_plain(found.mean),
+        last=_plain(found.last),
+        n=found.n.tolist(),
+        nonfinite=found.nonfinite.tolist(),
+        points=found.points,
+    )
+
+
+def _group(name: str, of_series: str, found: GroupBuckets) -> GridGroup:
+    columns = ("mean", "median", "stdev", "min", "max", "low", "high")
+    values: dict[str, Any] = {column: _plain(getattr(found, column)) for column in columns}
+    return GridGroup.model_construct(name=name, series=of_series, n=found.n.tolist(), **values)
+
+
+def _plain(values: Floats) -> list[float | None]:
+    """Returns the values with `None` for NaN."""
+    plain: list[float | None] = values.tolist()
+    for place in np.flatnonzero(np.isnan(values)).tolist():
+        plain[place] = None
+    return plain

@@ -1,0 +1,101 @@
+"""Rows of the event log as frames of the stream: `points` and `log` rows name a block, whose content is put in here."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.db.engine import Session
+from app.db.models.curves import Block
+from app.db.models.events import Event
+from app.db.models.logs import LogBlock
+from app.db.repositories import blocks as rows
+from app.metrics import blocks, logs
+from palestra.contract.telemetry import write_number
+
+POINTS: Final = "points"
+LOG: Final = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEvent:
+    """An event, ready to be sent to any number of clients."""
+
+    id: int
+    type: str
+    project_id: str | None
+    experiment_id: str | None
+    run_id: str | None
+    frame: bytes
+
+
+async def expand(session: Session, events: Sequence[Event]) -> list[LiveEvent]:
+    """Returns the events with their content. One whose block is gone, because its run was deleted, is left out."""
+    points = await rows.by_ids(session, _named(events, POINTS))
+    lines = await rows.logs_by_ids(session, _named(events, LOG))
+    shown = ((event, _content(event, points, lines)) for event in events)
+    return [_event(event, data) for event, data in shown if data is not None]
+
+
+def frame(event_id: int | None, kind: str, data: Mapping[str, Any]) -> bytes:
+    """Returns one server-sent event. JSON without line breaks: no content can begin a line of its own."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    head = "" if event_id is None else f"id: {event_id}\n"
+    return f"{head}event: {kind}\ndata: {text}\n\n".encode()
+
+
+def _named(events: Sequence[Event], kind: str) -> list[int]:
+    return [event.data["block"] for event in events if event.type == kind]
+
+
+def _content(event: Event, points: Mapping[int, Block], lines: Mapping[int, LogBlock]) -> Mapping[str, Any] | None:
+    if event.type == POINTS:
+        block = points.get(event.data["block"])
+        return None if block is None else _points(event.data["series"], block)
+    if event.type == LOG:
+        held = lines.get(event.data["block"])
+        return None if held is None else log_content(held)
+    return event.data
+
+
+def _points(series: str, block: Block) -> dict[str, Any]:
+    columns = blocks.decode(block.content)
+    return {
+        "series": series,
+        "fence": block.fence,
+        "seq": block.first_seq,
+        "env_step": columns.env_step.tolist(),
+        "update": columns.update.tolist(),
+        "episode": columns.episode.tolist(),
+        "wall": columns.wall.tolist(),
+        "value": numbers(columns.value.tolist()),
+    }
+
+
+def log_content(block: LogBlock) -> dict[str, Any]:
+    """Returns the lines of a block in the shape of the log's route."""
+    lines = [
+        {"n": block.first_line + i, "attempt_id": block.attempt_id, "stream": line.stream, "wall": line.wall, "text": line.text}
+        for i, line in enumerate(logs.decode(block.content))
+    ]
+    return {"run_id": block.run_id, "lines": lines, "next_after": block.last_line, "complete": True}
+
+
+def numbers(values: list[float]) -> list[float | str]:
+    """Returns numbers as JSON may hold them: the three non-finite ones as strings."""
+    return [value if math.isfinite(value) else write_number(value) for value in values]
+
+
+def _event(event: Event, data: Mapping[str, Any]) -> LiveEvent:
+    view = {
+        "id": event.id,
+        "type": event.type,
+        "experiment_id": event.experiment_id,
+        "run_id": event.run_id,
+        "job_id": event.job_id,
+        "at": event.at.isoformat().replace("+00:00", "Z"),
+        "data": data,
+    }
+    content = frame(event.id, event.type, view)
+    return LiveEvent(event.id, event.type, event.project_id, event.experiment_id, event.run_id, content)
