@@ -8,19 +8,21 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, SupportsFloat
+from typing import Any, Final, NamedTuple, Protocol, SupportsFloat, TypeVar
 
 from palestra.contract.telemetry import Episodes, Evaluation, ExperimentStats, Note, Points, RunRecord
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
-from workers.record.windows import LearnWindow
+from workers.record.windows import LearnWindow, means
 
 FLUSH_SECONDS: Final = 0.1
 LAST_EPISODES: Final = 1_000
 """Episodes of an epoch that its summary names, the newest."""
 
 
+_Row = TypeVar("_Row")
 _PointRow = tuple[str, int, int, int, float, SupportsFloat]
+_WindowRow = tuple[list[Any], int, int, int, float]
 _EpisodeRow = tuple[int, int, int, int, float, float, int, bool]
 
 
@@ -61,6 +63,7 @@ class SpoolRecorder:
         self._window_end = run.window_env_steps
         self._epoch_episodes: list[tuple[float, int]] = []
         self._points: list[_PointRow] = []
+        self._windows: list[_WindowRow] = []
         self._episodes: list[_EpisodeRow] = []
         self._others: list[RunRecord] = []
         self._writing = threading.Lock()
@@ -164,8 +167,9 @@ class SpoolRecorder:
             raise self._failure
         length = self._run.window_env_steps
         self._window_end = (clock.env_steps // length + 1) * length
-        for series, value in self._window.close():
-            self.point(clock, series, value)
+        values = self._window.close()
+        if values is not None:
+            self._windows.append((values, clock.env_steps, clock.updates, clock.episodes, self._wall()))
         for series, gauge in self._run.metrics().items():
             self.point(clock, series, gauge)
 
@@ -179,21 +183,38 @@ class SpoolRecorder:
 
     def _write(self) -> None:
         with self._writing:
-            points, episodes, others = self._take()
-            records = [*_points_records(self._run.run_id, points), *_episodes_records(self._run.run_id, episodes), *others]
+            taken = _Taken(*(_take(rows) for rows in (self._windows, self._points, self._episodes, self._others)))
+            records = taken.records(self._run)
             if not records:
                 return
             try:
                 self._sink.append(records)
             except OSError:
-                self._points[:0], self._episodes[:0], self._others[:0] = points, episodes, others
+                self._windows[:0], self._points[:0], self._episodes[:0], self._others[:0] = taken
                 raise
 
-    def _take(self) -> tuple[list[_PointRow], list[_EpisodeRow], list[RunRecord]]:
-        """Takes what the lists hold by now; the loop may go on appending to the same lists meanwhile."""
-        points, episodes, others = self._points[:], self._episodes[:], self._others[:]
-        del self._points[: len(points)], self._episodes[: len(episodes)], self._others[: len(others)]
-        return points, episodes, others
+
+class _Taken(NamedTuple):
+    """What the loop recorded since the last write."""
+
+    windows: list[_WindowRow]
+    points: list[_PointRow]
+    episodes: list[_EpisodeRow]
+    others: list[RunRecord]
+
+    def records(self, run: RecordedRun) -> list[RunRecord]:
+        """Returns the records; here tensors are read, so a device is waited for outside the loop."""
+        rows: list[_PointRow] = []
+        for values, env_step, update, episode, wall in self.windows:
+            rows += [(name, env_step, update, episode, wall, mean) for name, mean in zip(run.report_names, means(values), strict=True)]
+        return [*_points_records(run.run_id, rows + self.points), *_episodes_records(run.run_id, self.episodes), *self.others]
+
+
+def _take(rows: list[_Row]) -> list[_Row]:
+    """Takes what a list holds by now; the loop may go on appending to it meanwhile."""
+    taken = rows[:]
+    del rows[: len(taken)]
+    return taken
 
 
 def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, wall: float, **marks: Any) -> Evaluation:

@@ -31,7 +31,7 @@ def window_length(budget_env_steps: int | None) -> int:
 
 
 class LearnWindow:
-    """Gathers learn reports; the device is waited for only when the window closes.
+    """Gathers learn reports without reading them.
 
     Args:
         names: Series of the values of each report.
@@ -46,26 +46,31 @@ class LearnWindow:
         for report in reports:
             self._values.append(report.values)
 
-    def close(self) -> list[tuple[str, float]]:
-        """Returns the mean of each series over the window, nothing where nothing was learnt; and begins the next window."""
+    def close(self) -> list[Any] | None:
+        """Returns the window's values, unread, for `means` of another thread; `None` where nothing was learnt. Begins the next window."""
         if not self._values:
-            return []
-        means = self._rows().mean(axis=0)
-        self._values.clear()
-        return list(zip(self._names, means.tolist(), strict=True))
+            return None
+        values, self._values = self._values, []
+        return values
 
     def state_dict(self) -> StateTree:
         """Returns every value of the open window, so that its mean will be the same to the last bit."""
-        return {"rows": self._rows()}
+        return {"rows": read_values(self._values, len(self._names))}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes an open window over."""
         self._values = list(np.asarray(state["rows"]))
 
-    def _rows(self) -> npt.NDArray[np.float64]:
-        """Returns float64 [n, names]."""
-        if not self._values:
-            return np.zeros((0, len(self._names)))
-        tensors = [value for value in self._values if isinstance(value, torch.Tensor)]
-        read = iter(torch.stack(tensors).double().cpu().numpy()) if tensors else iter(())
-        return np.stack([next(read) if isinstance(value, torch.Tensor) else np.asarray(value, np.float64) for value in self._values])
+
+def means(values: list[Any]) -> list[float]:
+    """Returns the mean of each column of a window's values; waits for the device."""
+    return [float(mean) for mean in read_values(values, 0).mean(axis=0)]
+
+
+def read_values(values: list[Any], width: int) -> npt.NDArray[np.float64]:
+    """Returns float64 [n, names]; `width` is the number of names where there is no value."""
+    if not values:
+        return np.zeros((0, width))
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    read = iter(torch.stack(tensors).double().cpu().numpy()) if tensors else iter(())
+    return np.stack([next(read) if isinstance(value, torch.Tensor) else np.asarray(value, np.float64) for value in values])
