@@ -1,3 +1,21 @@
 """Palestra: the training hall for gymnasium agents. This package is what a user imports."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from palestra.client import Client as Client
+    from palestra.provenance import generate_exp_id as generate_exp_id
+    from palestra.provenance import prepare_output_dir as prepare_output_dir
+
 __version__ = "0.1.0"
+
+_HOMES = {"Client": "palestra.client", "generate_exp_id": "palestra.provenance", "prepare_output_dir": "palestra.provenance"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what a user asks for at first use, so that a trainer or a server that imports the contract pays for nothing else."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'palestra' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - as above
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,1 @@
+"""The `palestra` command. Starts server, daemons, worker and migrations only as processes of their own."""

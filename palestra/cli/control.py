@@ -1,0 +1,93 @@
+"""Commands that change what is queued or runs: `palestra pause | resume | cancel | evaluate`."""
+
+from collections.abc import Callable
+from typing import Annotated, Final
+
+import typer
+
+from palestra.cli.connect import Json, Server, TokenFile, connect
+from palestra.cli.output import CommandError, emit_json, number, out, say, state, table
+from palestra.client import Client
+from palestra.contract.resources import JobView
+from palestra.contract.states import FINAL_JOB_STATES, JobState
+
+Target = Annotated[str, typer.Argument(metavar="JOB|RUN|EXPERIMENT", help="A job; a run's or all of an experiment's unfinished jobs.")]
+Reason = Annotated[str, typer.Option(help="Kept with the change.")]
+
+_NEEDS: Final = {"pause": frozenset(JobState) - FINAL_JOB_STATES - {JobState.PAUSED}, "resume": frozenset({JobState.PAUSED})}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command in (pause, resume, cancel, evaluate):
+        app.command()(command)
+
+
+def pause(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Ends a training with a snapshot, from which `palestra resume` goes on."""
+    with connect(server, token_file) as client:
+        _act(client, client.pause, "pause", target, reason=reason, as_json=json)
+
+
+def resume(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Queues what was paused again."""
+    with connect(server, token_file) as client:
+        _act(client, client.resume, "resume", target, reason=reason, as_json=json)
+
+
+def cancel(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Ends jobs for good; a training saves a snapshot first."""
+    with connect(server, token_file) as client:
+        _act(client, client.cancel, "cancel", target, reason=reason, as_json=json)
+
+
+def evaluate(
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    snapshot: Annotated[str, typer.Option(help="newest, best or the ID of a snapshot.")] = "newest",
+    episodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="Episodes; the definition's by default.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed of the episodes; a fresh one by default.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the result.")] = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Queues an evaluation of a run's snapshot."""
+    with connect(server, token_file) as client:
+        job = client.evaluate(run, snapshot=snapshot, episodes=episodes, seed=seed)
+        if not wait:
+            emit_json(job) if json else say(f"queued  {job.id}")
+            return
+        job = client.wait(job.id)
+        if job.state is not JobState.SUCCEEDED:
+            raise CommandError(f"{job.id} {job.state}: {job.failure.message if job.failure else job.cause}")
+        result = next(row for row in client.evaluations(run) if row.job_id == job.id)
+    if json:
+        emit_json(result)
+        return
+    cells = [[result.episodes, *(number(value) for value in (result.mean, result.stdev, result.min, result.median, result.max))]]
+    headings = ("episodes", "mean", "stdev", "min", "median", "max")
+    out.print(table(headings, cells, numbers=headings))
+
+
+def _act(client: Client, action: Callable[[str, str], JobView], verb: str, target: str, *, reason: str, as_json: bool) -> None:
+    changed = [action(job_id, reason) for job_id in _jobs(client, verb, target)]
+    if as_json:
+        emit_json(changed)
+    else:
+        out.print(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
+
+
+def _jobs(client: Client, verb: str, target: str) -> list[str]:
+    if target.startswith("job_"):
+        return [target]
+    wanted = _NEEDS.get(verb, frozenset(JobState) - FINAL_JOB_STATES)
+    if target.startswith("run_"):
+        client.run(target)
+        found = client.jobs(run_id=target)
+    else:
+        client.experiment(target)
+        found = client.jobs(experiment_id=target)
+    jobs = [job.id for job in found if job.state in wanted and (verb != "pause" or job.schedule.writes_training_state)]
+    if not jobs:
+        raise CommandError(f"{target} has no job to {verb}")
+    return jobs

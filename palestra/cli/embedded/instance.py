@@ -1,0 +1,191 @@
+"""An embedded Palestra from start to stop: migrations, first admin, Valkey, server with its daemons, one worker.
+
+Owns the order of starting and stopping. Must not print: it reports through a function.
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import httpx
+
+from palestra.cli.embedded import broker, ports
+from palestra.cli.embedded.children import ChildFailedError, Children, Program, end_leftovers
+from palestra.cli.embedded.datadir import DataDir, write_private
+from palestra.cli.embedded.signals import stop_signals
+from palestra.cli.output import USAGE, CommandError
+from palestra.client import Client
+from palestra.errors import PalestraError, UnauthenticatedError
+
+DEFAULT_PORT: Final = 8080
+_STOP_ORDER: Final = ("worker", "server", "valkey")
+_READY_SECONDS: Final = 60.0
+_WORKER_SECONDS: Final = 60.0
+_WORKER_GRACE: Final = 90.0
+"""A training saves a snapshot and uploads it before its worker ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceOptions:
+    """What a user may choose."""
+
+    data_dir: Path
+    port: int | None = None
+    """`None` takes the one of the last start, else 8080, else any free one; 0 takes any free one."""
+    slots: int = 2
+    gpus: str = ""
+    pool: str = "default"
+
+
+class Instance:
+    """A running Palestra on one data directory.
+
+    Args:
+        options: What the user chose.
+        report: Told in one sentence what happens.
+    """
+
+    def __init__(self, options: InstanceOptions, report: Callable[[str], None]) -> None:
+        self.options = options
+        self.data = DataDir(options.data_dir.resolve())
+        self.url = ""
+        self._report = report
+        self._children = Children(self.data, report)
+        self._settings: dict[str, str] = {}
+
+    @contextmanager
+    def running(self) -> Iterator["Instance"]:
+        """Starts everything, and stops it whatever happens in between.
+
+        Raises:
+            CommandError: If it cannot start; one sentence.
+        """
+        with stop_signals(self._children.kill) as signals:
+            self.data.prepare()
+            with self.data.locked():
+                try:
+                    self._start()
+                    yield self
+                except ChildFailedError as error:
+                    raise CommandError(f"{error.name}: {error}", USAGE if error.code == USAGE else 1) from None
+                finally:
+                    signals.stopping = True
+                    self._children.stop(_STOP_ORDER)
+
+    def _start(self) -> None:
+        end_leftovers(self.data)
+        state = self.data.read_state()
+        port = self._choose_port(state)
+        self.url = f"http://127.0.0.1:{port}"
+        password = str(state.get("broker_password") or broker.new_password())
+        broker_port = ports.keep_or_free(state.get("broker_port"), avoid=port)
+        self.data.write_state({"url": self.url, "port": port, "broker_port": broker_port, "broker_password": password, "pid": os.getpid()})
+        self._settings = {
+            "PALESTRA_DATA_DIR": str(self.data.root),
+            "PALESTRA_PORT": str(port),
+            "PALESTRA_BROKER_URL": broker.broker_url(broker_port, password),
+            "PYTHONUNBUFFERED": "1",
+        }
+        self._children.start(broker.broker_program(self.data, broker_port, password))
+        self._python_once("app.db", "upgrade")
+        self._python_once("app.admin", "bootstrap")
+        self._wait(lambda: broker.ping(broker_port, password), _READY_SECONDS, "valkey")
+        self._children.start(self._python("server", "app.main"))
+        self._wait(self._is_ready, _READY_SECONDS, "server")
+        self._make_tokens()
+        self._children.start(self._worker())
+        self._wait(self._has_worker, _WORKER_SECONDS, "worker")
+
+    def _choose_port(self, state: dict[str, Any]) -> int:
+        wanted = self.options.port
+        if wanted:
+            if not ports.is_free(wanted):
+                raise CommandError(f"port {wanted} is used{ports.owner(wanted)}: stop it, or choose another with --port", USAGE)
+            return wanted
+        return ports.keep_or_free(None if wanted == 0 else state.get("port") or DEFAULT_PORT)
+
+    def tend(self) -> None:
+        """Restarts what died. Call it a few times per second.
+
+        Raises:
+            CommandError: If a restart would not help.
+        """
+        self._children.tend()
+
+    def pid(self, name: str) -> int:
+        """Returns the pid of `valkey`, `server` or `worker`."""
+        return self._children.pid(name)
+
+    def client(self) -> Client:
+        """Returns a client with a user's rights."""
+        return Client(self.url, self.data.user_token.read_text("utf-8").strip())
+
+    def login_link(self) -> str:
+        """Returns an address that logs a browser in, once."""
+        return str(json.loads(self._python_once("app.admin", "login-link"))["url"])
+
+    def _make_tokens(self) -> None:
+        for path, scopes in ((self.data.user_token, "read,submit,admin"), (self.data.worker_token, "worker")):
+            if not self._is_good(path):
+                made = json.loads(self._python_once("app.admin", "token", "--name", f"palestra up ({path.name})", "--scopes", scopes))
+                write_private(path, made["secret"])
+
+    def _is_good(self, token: Path) -> bool:
+        try:
+            secret = token.read_text("utf-8").strip()
+            with Client(self.url, secret) as client:
+                client.session()
+        except (OSError, UnauthenticatedError):
+            return False
+        except PalestraError:
+            return True
+        return True
+
+    def _worker(self) -> Program:
+        options = {
+            "--server": self.url,
+            "--token-file": str(self.data.worker_token),
+            "--state-dir": str(self.data.worker),
+            "--pool": self.options.pool,
+            "--slots": str(self.options.slots),
+            "--name": platform.node()[:64] or "embedded",
+        }
+        if self.options.gpus:
+            options["--gpus"] = self.options.gpus
+        arguments = [part for option in options.items() for part in option]
+        return self._python("worker", "workers.celery_app", *arguments, settings={"PYTHONUNBUFFERED": "1"}, grace=_WORKER_GRACE)
+
+    def _python(self, name: str, module: str, *arguments: str, settings: dict[str, str] | None = None, grace: float = 20.0) -> Program:
+        return Program(name, [sys.executable, "-m", module, *arguments], self._settings if settings is None else settings, grace)
+
+    def _python_once(self, module: str, *arguments: str) -> str:
+        return self._children.run(self._python(module, module, *arguments))
+
+    def _wait(self, question: Callable[[], bool], seconds: float, name: str) -> None:
+        deadline = time.monotonic() + seconds
+        while not question():
+            if not self._children.is_alive(name) or time.monotonic() > deadline:
+                self._give_up(name)
+            time.sleep(0.05)
+
+    def _give_up(self, name: str) -> NoReturn:
+        lines = [line for line in self._children.tail(name).splitlines() if line.strip()]
+        reason = f": {lines[-1]}" if lines else ""
+        raise CommandError(f"the {name} did not start{reason} (all of it in {self.data.log(name)})")
+
+    def _is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/readyz", timeout=2, trust_env=False).status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    def _has_worker(self) -> bool:
+        with self.client() as client:
+            return any(worker.state == "online" and worker.pool == self.options.pool for worker in client.workers())

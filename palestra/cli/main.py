@@ -1,0 +1,106 @@
+"""The `palestra` command: puts its parts together, and turns every fault into one sentence and an exit code."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+import palestra
+from palestra.cli import control, demo, login, passthrough, queries, submit, up, watch
+from palestra.cli.embedded.signals import Stopped
+from palestra.cli.output import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, warn
+from palestra.errors import PalestraError
+
+
+class _Commands(TyperGroup):
+    """Keeps a broken pipe and Ctrl-C apart from failures, which the framework mixes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _silence_output()
+            raise typer.Exit(BROKEN_PIPE) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        return result
+
+
+app = typer.Typer(
+    cls=_Commands,
+    name="palestra",
+    help="The training hall for gymnasium agents.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for part in (up, demo, passthrough, submit, queries, watch, control, login):
+    part.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"palestra {palestra.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)] = False,
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; returns its exit code: 2 for wrong usage, 130 after Ctrl-C, 141 after a broken pipe."""
+    try:
+        result = app(args=list(arguments) if arguments is not None else None, prog_name="palestra", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except Stopped as stopped:
+        return stopped.exit_code
+    except Exception as error:
+        if sys.flags.dev_mode and not isinstance(error, _EXPECTED):
+            raise
+        return _fail(*_explain(error))
+    return result if isinstance(result, int) else 0
+
+
+_EXPECTED: Final = (CommandError, PalestraError, TyperException)
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    if isinstance(error, TyperException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, _EXPECTED):
+        return str(error), getattr(error, "exit_code", FAILURE)
+    return f"this is a fault of Palestra: {type(error).__name__}: {error} (python -X dev shows where)", FAILURE
+
+
+def _fail(sentence: str, exit_code: int) -> int:
+    try:
+        warn(f"palestra: {sentence}")
+    except BrokenPipeError:
+        _silence_output()
+    return exit_code
+
+
+def _silence_output() -> None:
+    """What is still buffered has no reader; the interpreter must not complain about it at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""How the command line speaks: tables for people, JSON for programs, one sentence for every fault."""
+
+import errno
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NoReturn
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+USAGE: Final = 2
+FAILURE: Final = 1
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves a broken pipe to the command's own handling."""
+        raise BrokenPipeError(errno.EPIPE, "nobody reads")
+
+
+out: Final = _Console(highlight=False, soft_wrap=True)
+err: Final = _Console(stderr=True, highlight=False, soft_wrap=True)
+
+STATE_STYLES: Final = {
+    "succeeded": "green",
+    "running": "cyan",
+    "online": "green",
+    "failed": "red",
+    "lost": "red",
+    "unreachable": "red",
+    "cancelled": "dim",
+    "paused": "yellow",
+    "queued": "default",
+}
+
+
+class CommandError(Exception):
+    """Ends a command with one sentence and an exit code."""
+
+    def __init__(self, sentence: str, exit_code: int = FAILURE) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+def usage(sentence: str) -> NoReturn:
+    """Ends the command because of what the user gave: exit code 2."""
+    raise CommandError(sentence, USAGE)
+
+
+def emit_json(value: BaseModel | Sequence[BaseModel] | dict[str, Any] | list[Any]) -> None:
+    """Prints a value as JSON, for programs."""
+    if isinstance(value, BaseModel):
+        text = value.model_dump_json(indent=2)
+    else:
+        text = json.dumps(value, indent=2, default=lambda item: item.model_dump(mode="json"))
+    sys.stdout.write(text + "\n")
+
+
+def emit_json_line(value: BaseModel | dict[str, Any]) -> None:
+    """Prints a value as one line of JSON, at once."""
+    text = value.model_dump_json() if isinstance(value, BaseModel) else json.dumps(value)
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Iterable[str] = ()) -> Table:
+    """Returns a table; text from the server is shown as it is, never read as markup."""
+    right = set(numbers)
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in headings:
+        made.add_column(heading, justify="right" if heading in right else "left", no_wrap=True)
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
+    return made
+
+
+def state(value: str) -> Text:
+    """Returns a state in its colour."""
+    return Text(str(value), STATE_STYLES.get(str(value), "default"))
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """Returns a number for a table; a dash for none."""
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def say(sentence: str) -> None:
+    """Prints a sentence for people."""
+    out.print(Text(sentence))
+
+
+def warn(sentence: str) -> None:
+    """Prints a sentence to the error stream."""
+    err.print(Text(sentence))
+
+
+def ask_secret(prompt: str) -> str:
+    """Returns a secret: typed unseen at a terminal, else the first line of standard input."""
+    if sys.stdin.isatty():
+        return str(typer.prompt(prompt, hide_input=True))
+    return sys.stdin.readline().strip()

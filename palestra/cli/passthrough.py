@@ -1,0 +1,65 @@
+"""Commands that become another program: `palestra server`, `palestra worker`, `palestra db upgrade`, `palestra login-link`.
+
+The command's process turns into that program, so its signals, exit code and standard streams are the program's own.
+"""
+
+import importlib.util
+import os
+import sys
+from typing import Any, Final, NoReturn
+
+import typer
+
+from palestra.cli.output import CommandError
+
+_RAW: Final[dict[str, Any]] = {
+    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    "add_help_option": False,
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    database = typer.Typer(help="Keeps the database.", no_args_is_help=True, rich_markup_mode=None)
+    app.command(**_RAW)(server)
+    app.command(**_RAW)(worker)
+    app.command(name="login-link", **_RAW)(login_link)
+    database.command(**_RAW)(upgrade)
+    app.add_typer(database, name="db")
+
+
+def server(context: typer.Context) -> None:
+    """Runs the server with its daemons; `palestra server --help` lists its options."""
+    become("app.main", "server", [_as_log_format(argument) for argument in context.args])
+
+
+def worker(context: typer.Context) -> None:
+    """Runs a worker; `palestra worker --help` lists its options."""
+    become("workers.celery_app", "worker", context.args)
+
+
+def upgrade(context: typer.Context) -> None:
+    """Applies the missing migrations to the database."""
+    become("app.db", "server", ["upgrade", *(argument for argument in context.args if argument != "--json")])
+
+
+def login_link(context: typer.Context) -> None:
+    """Prints, as JSON, a one-time address that logs a browser in as the first admin."""
+    become("app.admin", "server", [*(argument for argument in context.args if argument != "--json"), "login-link"])
+
+
+def become(module: str, extra: str, arguments: list[str]) -> NoReturn:
+    """Replaces this process by `python -m module`.
+
+    Raises:
+        CommandError: If that part of Palestra is not installed.
+    """
+    needs = {"server": ("app", "fastapi", "sqlalchemy"), "worker": ("workers", "celery")}[extra]
+    if missing := [name for name in needs if importlib.util.find_spec(name) is None]:
+        raise CommandError(f"{', '.join(missing)} not installed: pip install 'palestra[{extra}]'")
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])  # noqa: S606 - our own module
+
+
+def _as_log_format(argument: str) -> str:
+    return "--log-format=json" if argument == "--json" else argument

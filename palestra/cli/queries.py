@@ -1,0 +1,154 @@
+"""Commands that only read: `palestra experiments | runs | jobs | workers | logs | provenance`."""
+
+import time
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from palestra.cli.connect import Json, Server, TokenFile, connect
+from palestra.cli.output import emit_json, emit_json_line, number, out, state, table
+from palestra.client import FINAL_RUN_STATES, Client
+
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command in (experiments, runs, jobs, workers, logs, provenance):
+        app.command()(command)
+
+
+def experiments(
+    text: Annotated[str | None, typer.Argument(help="Part of the name or ID.")] = None,
+    only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="The archived ones instead.")] = False,
+    limit: Limit = 50,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Lists experiments, newest first."""
+    with connect(server, token_file) as client:
+        rows = list(islice(client.experiments(state=only, text=text, archived=archived), limit))
+    if json:
+        return emit_json(rows)
+    cells = [
+        (
+            row.id,
+            state(row.state),
+            row.agent,
+            row.env,
+            sum(row.runs.values()),
+            number(row.latest_evaluation.mean if row.latest_evaluation else None),
+            f"{row.created_at:%Y-%m-%d %H:%M}",
+        )
+        for row in rows
+    ]
+    headings = ("experiment", "state", "agent", "environment", "runs", "evaluation", "created")
+    return out.print(table(headings, cells, numbers=("runs", "evaluation")))
+
+
+def runs(
+    experiment: Annotated[str | None, typer.Argument(metavar="EXPERIMENT", help="ID of an experiment.")] = None,
+    only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    limit: Limit = 50,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Lists runs, newest first."""
+    with connect(server, token_file) as client:
+        rows = list(islice(client.runs(experiment, state=only), limit))
+    if json:
+        return emit_json(rows)
+    cells = [
+        (
+            row.id,
+            row.experiment_id,
+            row.seed,
+            state(row.state),
+            row.cause,
+            f"{row.progress.env_step:,}",
+            number(row.latest_evaluation.mean if row.latest_evaluation else None),
+        )
+        for row in rows
+    ]
+    headings = ("run", "experiment", "seed", "state", "cause", "env_steps", "evaluation")
+    return out.print(table(headings, cells, numbers=("seed", "env_steps", "evaluation")))
+
+
+def jobs(
+    target: Annotated[str | None, typer.Argument(metavar="EXPERIMENT|RUN", help="Only jobs of this one.")] = None,
+    only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    limit: Limit = 50,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Lists jobs, newest first."""
+    run = target if target and target.startswith("run_") else None
+    with connect(server, token_file) as client:
+        rows = list(islice(client.jobs(run_id=run, experiment_id=None if run else target, state=only), limit))
+    if json:
+        return emit_json(rows)
+    cells = [(row.id, row.schedule, state(row.state), row.cause, row.pool, row.attempts, row.waiting) for row in rows]
+    return out.print(table(("job", "schedule", "state", "cause", "pool", "attempts", "waiting"), cells, numbers=("attempts",)))
+
+
+def workers(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Lists workers and their slots."""
+    with connect(server, token_file) as client:
+        rows = list(client.workers())
+    if json:
+        return emit_json(rows)
+    cells = [
+        (row.name, state(row.state), row.pool, row.host, f"{sum(slot.job_id is not None for slot in row.slots)}/{len(row.slots)}")
+        for row in rows
+    ]
+    return out.print(table(("worker", "state", "pool", "host", "slots"), cells))
+
+
+def provenance(
+    run: Annotated[str, typer.Argument(metavar="RUN")], server: Server = None, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Prints, as JSON, the full record of how a run came about."""
+    _ = json
+    with connect(server, token_file) as client:
+        emit_json(client.provenance(run))
+
+
+def logs(
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until the run ended.")] = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Prints the log of a run."""
+    with connect(server, token_file) as client:
+        after = _print_log(client, run, 0, as_json=json)
+        while follow:
+            ended = client.run(run).state in FINAL_RUN_STATES
+            after = _print_log(client, run, after, as_json=json)
+            if ended:
+                return
+            time.sleep(0.5)
+
+
+def _print_log(client: Client, run: str, after: int, *, as_json: bool) -> int:
+    while True:
+        piece = client.log(run, after=after)
+        for line in piece.lines:
+            if as_json:
+                emit_json_line(line)
+            else:
+                out.out(_visible(line.text), highlight=False)
+        after = piece.next_after
+        if piece.complete or not piece.lines:
+            return after
+
+
+def _visible(text: str) -> str:
+    """A log may hold anything; control characters must not reach the terminal."""
+    return "".join(character if character.isprintable() or character == "\t" else "\ufffd" for character in text)

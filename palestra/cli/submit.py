@@ -1,0 +1,63 @@
+"""`palestra submit`: a definition file becomes an experiment."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from palestra.cli.connect import Json, Server, TokenFile, connect
+from palestra.cli.documents import parse_seeds, read_submission
+from palestra.cli.output import emit_json, say, usage
+from palestra.cli.watch import follow
+from palestra.contract.options import Submission
+from palestra.provenance import capture, git_code
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(submit)
+
+
+def submit(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="YAML or JSON; - reads standard input.")],
+    seeds: Annotated[str | None, typer.Option(help="Seeds, for example 0-2 or 1,5,7; the file's by default.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool of workers.")] = None,
+    priority: Annotated[int | None, typer.Option(min=-100, max=100, help="Higher goes first.")] = None,
+    code: Annotated[Path | None, typer.Option(help="Git work tree whose state is part of the experiment's identity.")] = None,
+    provenance: Annotated[bool, typer.Option(help="Record command, git state, packages and machine.")] = True,
+    watch: Annotated[bool, typer.Option("--watch", help="Show the progress until all runs ended.")] = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Submits a definition. The same definition and code give the same experiment; missing seeds are added."""
+    submission = _with_options(read_submission(file), seeds, pool, priority)
+    submission = _with_origin(submission, code, provenance=provenance)
+    with connect(server, token_file) as client:
+        experiment, created = client.submit_document(submission)
+        if json and not watch:
+            emit_json(experiment)
+            return
+        if not json:
+            say(f"{'new experiment' if created else 'experiment exists'}  {experiment.id}  ({sum(experiment.runs.values())} runs)")
+        if watch:
+            raise typer.Exit(follow(client, experiment.id, as_json=json))
+
+
+def _with_options(submission: Submission, seeds: str | None, pool: str | None, priority: int | None) -> Submission:
+    changes = {"seeds": parse_seeds(seeds) if seeds is not None else None, "pool": pool, "priority": priority}
+    options = submission.options.model_copy(update={name: value for name, value in changes.items() if value is not None})
+    return submission.model_copy(update={"options": options})
+
+
+def _with_origin(submission: Submission, code: Path | None, *, provenance: bool) -> Submission:
+    changes: dict[str, object] = {}
+    if code is not None:
+        try:
+            changes["code"] = git_code(code)
+        except RuntimeError as error:
+            usage(f"--code: {error}")
+    if provenance and not submission.provenance:
+        changes["provenance"] = capture(sys.argv, code)
+    return submission.model_copy(update=changes)

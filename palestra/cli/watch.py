@@ -1,0 +1,118 @@
+"""`palestra watch`: the progress of an experiment's runs until all of them ended. The demo shows the same bars."""
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any, Self
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from palestra.cli.connect import Json, Server, TokenFile, connect
+from palestra.cli.output import emit_json_line, number, out, say
+from palestra.client import FINAL_RUN_STATES, Client
+from palestra.contract.resources import RunView
+from palestra.contract.states import RunState
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(watch)
+
+
+def watch(
+    target: Annotated[str, typer.Argument(metavar="EXPERIMENT|RUN")],
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Shows progress bars with the latest evaluation per seed until all runs ended; exit code 1 if one did not succeed."""
+    with connect(server, token_file) as client:
+        experiment = client.run(target).experiment_id if target.startswith("run_") else target
+        raise typer.Exit(follow(client, experiment, as_json=json))
+
+
+def follow(client: Client, experiment_id: str, *, as_json: bool) -> int:
+    """Shows the runs of an experiment until all ended; returns the exit code."""
+    runs: list[RunView] = []
+    with Board(as_json=as_json) as board:
+        for runs in client.watch(experiment_id, period=0.5):
+            board.show(runs)
+    return 0 if all(run.state is RunState.SUCCEEDED for run in runs) else 1
+
+
+class Board:
+    """Bars on a terminal; elsewhere one line for every change worth a line. Starts no thread.
+
+    Args:
+        as_json: Print each changed run as a line of JSON instead.
+    """
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self._as_json = as_json
+        self._bars: dict[str, TaskID] = {}
+        self._told: dict[str, object] = {}
+        columns = (
+            TextColumn("seed {task.fields[seed]}"),
+            TextColumn("{task.fields[state]}", markup=False),
+            BarColumn(bar_width=32),
+            TextColumn("{task.fields[steps]:>9} env_steps"),
+            TextColumn("{task.fields[speed]:>8}"),
+            TextColumn("{task.fields[score]}", markup=False),
+        )
+        self._progress = Progress(*columns, auto_refresh=False, console=out)
+        self._live: Live | None = None
+        if not as_json and out.is_terminal and sys.stdout.isatty():
+            self._live = Live(Group(self._progress), console=out, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, runs: Iterable[RunView]) -> None:
+        """Shows the present state of runs."""
+        for run in runs:
+            if self._as_json:
+                self._tell_json(run)
+            elif self._live is None:
+                self._tell(run)
+            else:
+                self._draw(run)
+        if self._live is not None:
+            self._live.refresh()
+
+    def _draw(self, run: RunView) -> None:
+        fields: dict[str, Any] = {
+            "seed": f"{run.seed:<4}",
+            "state": f"{run.state:<9}",
+            "steps": f"{run.progress.env_step:,}",
+            "speed": f"{run.progress.env_steps_per_second or 0:,.0f}/s" if run.state is RunState.RUNNING else "",
+            "score": score(run),
+        }
+        if run.id not in self._bars:
+            self._bars[run.id] = self._progress.add_task("", total=1.0, **fields)
+        done = 1.0 if run.state in FINAL_RUN_STATES else run.progress.fraction or 0.0
+        self._progress.update(self._bars[run.id], completed=done, **fields)
+
+    def _tell(self, run: RunView) -> None:
+        mark = (run.state, run.latest_evaluation.id if run.latest_evaluation else None)
+        if self._told.get(run.id) != mark:
+            self._told[run.id] = mark
+            say(f"seed {run.seed:<4} {run.state:<9} {run.progress.env_step:>9,} env_steps  {score(run)}".rstrip())
+
+    def _tell_json(self, run: RunView) -> None:
+        if self._told.get(run.id) != run:
+            self._told[run.id] = run
+            emit_json_line(run)
+
+
+def score(run: RunView) -> str:
+    """Returns the latest evaluation of a run in words."""
+    latest = run.latest_evaluation
+    return f"evaluation {number(latest.mean)} ± {number(latest.stdev)}" if latest else ""

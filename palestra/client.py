@@ -1,0 +1,247 @@
+"""The typed client of the HTTP API: submit, watch, query, control."""
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+from palestra.connection import Connection
+from palestra.contract.access import SessionView
+from palestra.contract.definition import BuiltinCode, Code, Definition
+from palestra.contract.names import Schedule
+from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest, Submission
+from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
+from palestra.contract.resources import (
+    CatalogueView,
+    EvaluationView,
+    ExperimentDetail,
+    ExperimentView,
+    JobAction,
+    JobView,
+    PoolView,
+    ProvenanceView,
+    RunDetail,
+    RunView,
+    SnapshotView,
+    WorkerView,
+)
+from palestra.contract.states import FINAL_JOB_STATES, RunState
+from palestra.contract.views import Page
+
+FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
+_PAGE: Final = 200
+
+
+class Client:
+    """A server as one token sees it. Thread-safe; usable as a context manager.
+
+    Every method raises a `palestra.errors.PalestraError`: the subclass of `ApiError` for the server's refusal, or `UnreachableError`.
+
+    Args:
+        server: Base URL, for example `http://127.0.0.1:8080`.
+        token: API token (`plr_...`).
+        timeout: Seconds for each of connecting, sending and receiving.
+    """
+
+    def __init__(self, server: str, token: str, *, timeout: float = 30.0) -> None:
+        self._connection = Connection(server, token, timeout=timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._connection.close()
+
+    def session(self) -> SessionView:
+        """Returns who the token belongs to."""
+        return self._connection.get(SessionView, "/session")
+
+    def submit(
+        self,
+        definition: Definition,
+        options: JobOptions | None = None,
+        *,
+        code: Code | None = None,
+        provenance: dict[str, Any] | None = None,
+        key: str | None = None,
+    ) -> ExperimentDetail:
+        """Submits a definition; the same definition and code give the same experiment, to which missing seeds are added.
+
+        Args:
+            definition: What to train and how.
+            options: Seeds and queue options.
+            code: Identity of the code; built-in parts by default.
+            provenance: What `palestra.provenance.capture` returned.
+            key: `Idempotency-Key`; a fresh one by default, so that a lost answer is asked for again without a second submission.
+        """
+        return self.submit_document(
+            Submission(definition=definition, options=options or JobOptions(), code=code or BuiltinCode(), provenance=provenance or {}),
+            key=key,
+        )[0]
+
+    def submit_document(self, submission: Submission, *, key: str | None = None) -> tuple[ExperimentDetail, bool]:
+        """Submits a whole document; returns the experiment and whether it is new."""
+        key = key or str(uuid.uuid4())
+        experiment, status = self._connection.send(ExperimentDetail, "POST", "/experiments", body=submission, key=key)
+        return experiment, status == 201
+
+    def experiments(
+        self,
+        *,
+        state: str | None = None,
+        agent: str | None = None,
+        env: str | None = None,
+        text: str | None = None,
+        archived: bool = False,
+    ) -> Iterator[ExperimentView]:
+        """Yields experiments, newest first; all filters must hold.
+
+        Args:
+            state: State of the experiment.
+            agent: Name of its agent.
+            env: Id of its environment.
+            text: Part of its name or ID.
+            archived: Whether to list the archived ones instead.
+        """
+        wanted = {"state": state, "agent": agent, "env": env, "text": text, "archived": archived, "limit": _PAGE}
+        return self._connection.pages(ExperimentView, "/experiments", wanted)
+
+    def experiment(self, experiment_id: str) -> ExperimentDetail:
+        """Returns an experiment with its definition."""
+        return self._connection.get(ExperimentDetail, f"/experiments/{_part(experiment_id)}")
+
+    def archive(self, experiment_id: str) -> ExperimentDetail:
+        """Hides an experiment from lists; nothing is deleted."""
+        return self._connection.post(ExperimentDetail, f"/experiments/{_part(experiment_id)}:archive")
+
+    def runs(self, experiment_id: str | None = None, *, state: str | None = None) -> Iterator[RunView]:
+        """Yields runs, newest first."""
+        return self._connection.pages(RunView, "/runs", {"experiment": experiment_id, "state": state, "limit": _PAGE})
+
+    def run(self, run_id: str) -> RunDetail:
+        """Returns a run with its attempts and jobs."""
+        return self._connection.get(RunDetail, f"/runs/{_part(run_id)}")
+
+    def provenance(self, run_id: str) -> ProvenanceView:
+        """Returns the full record of how a run came about."""
+        return self._connection.get(ProvenanceView, f"/runs/{_part(run_id)}/provenance")
+
+    def snapshots(self, run_id: str) -> Iterator[SnapshotView]:
+        """Yields a run's snapshots, newest first."""
+        return self._connection.pages(SnapshotView, f"/runs/{_part(run_id)}/snapshots", {"limit": _PAGE})
+
+    def evaluations(self, run_id: str, *, superseded: bool = False) -> Iterator[EvaluationView]:
+        """Yields a run's evaluations, also those of evaluate jobs."""
+        return self._connection.pages(EvaluationView, f"/runs/{_part(run_id)}/evaluations", {"superseded": superseded, "limit": _PAGE})
+
+    def jobs(
+        self, *, experiment_id: str | None = None, run_id: str | None = None, pool: str | None = None, state: str | None = None
+    ) -> Iterator[JobView]:
+        """Yields jobs."""
+        wanted = {"experiment": experiment_id, "run": run_id, "pool": pool, "state": state, "limit": _PAGE}
+        return self._connection.pages(JobView, "/jobs", wanted)
+
+    def job(self, job_id: str) -> JobView:
+        """Returns a job."""
+        return self._connection.get(JobView, f"/jobs/{_part(job_id)}")
+
+    def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
+        """Queues a schedule on a run."""
+        return self._connection.post(JobView, f"/runs/{_part(run_id)}/jobs", request, key=key or str(uuid.uuid4()))
+
+    def evaluate(
+        self, run_id: str, *, snapshot: str = "newest", episodes: int | None = None, seed: int | None = None, pool: str = "default"
+    ) -> JobView:
+        """Queues an evaluation of a snapshot: `newest`, `best` or an id. Without `seed` the episodes are fresh ones."""
+        options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed)
+        return self.enqueue(run_id, JobRequest(schedule=Schedule.EVALUATE, evaluate=options, pool=pool))
+
+    def pause(self, job_id: str, reason: str = "") -> JobView:
+        """Ends the job's attempt with a snapshot; `resume` goes on from there."""
+        return self._act(job_id, "pause", reason)
+
+    def resume(self, job_id: str, reason: str = "") -> JobView:
+        """Queues a paused job again."""
+        return self._act(job_id, "resume", reason)
+
+    def cancel(self, job_id: str, reason: str = "") -> JobView:
+        """Ends a job for good; a training saves a snapshot first."""
+        return self._act(job_id, "cancel", reason)
+
+    def _act(self, job_id: str, verb: str, reason: str) -> JobView:
+        return self._connection.post(JobView, f"/jobs/{_part(job_id)}:{verb}", JobAction(reason=reason))
+
+    def series_names(self, run_id: str) -> list[SeriesInfo]:
+        """Returns the series of a run."""
+        return self._connection.get(Page[SeriesInfo], f"/runs/{_part(run_id)}/series").items
+
+    def series(self, query: SeriesQuery) -> SeriesResult:
+        """Returns curves on one common grid."""
+        return self._connection.post(SeriesResult, "/series:query", query)
+
+    def events(
+        self,
+        *,
+        after: int | None = None,
+        types: Sequence[str] = (),
+        experiment_id: str | None = None,
+        run_id: str | None = None,
+        reconnect: bool = True,
+    ) -> Iterator[EventView]:
+        """Yields events as they happen, without end; a lost connection is taken up behind the last event that was seen.
+
+        Args:
+            after: Cursor, for example `SeriesResult.cursor`; `None` begins now.
+            types: Types to yield; empty yields all.
+            experiment_id: Only events of this experiment.
+            run_id: Only events of this run.
+            reconnect: Whether to connect again after a loss.
+        """
+        filters = {"types": ",".join(types) or None, "experiment": experiment_id, "run": run_id}
+        return self._connection.events(filters, after, reconnect=reconnect)
+
+    def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
+        """Returns a piece of a run's log behind line `after`."""
+        return self._connection.get(LogView, f"/runs/{_part(run_id)}/log", {"after": after, "limit": limit})
+
+    def workers(self) -> Iterator[WorkerView]:
+        """Yields workers."""
+        return self._connection.pages(WorkerView, "/workers")
+
+    def pools(self) -> Iterator[PoolView]:
+        """Yields pools with their queues."""
+        return self._connection.pages(PoolView, "/pools")
+
+    def catalogue(self, pool: str = "default") -> CatalogueView:
+        """Returns the agents and environments that a pool's workers offer."""
+        return self._connection.get(CatalogueView, "/catalogue", {"pool": pool})
+
+    def watch(self, experiment_id: str, *, period: float = 1.0) -> Iterator[list[RunView]]:
+        """Yields the experiment's runs in order of their seeds, again and again, until all of them ended.
+
+        Args:
+            experiment_id: Experiment.
+            period: Seconds between two looks.
+        """
+        while True:
+            runs = sorted(self.runs(experiment_id), key=lambda run: (run.seed, run.replicate))
+            yield runs
+            if all(run.state in FINAL_RUN_STATES for run in runs):
+                return
+            time.sleep(period)
+
+    def wait(self, job_id: str, *, period: float = 0.5) -> JobView:
+        """Returns the job once it ended."""
+        while (job := self.job(job_id)).state not in FINAL_JOB_STATES:
+            time.sleep(period)
+        return job
+
+
+def _part(identifier: str) -> str:
+    """An identifier becomes one component of the path, whatever it holds."""
+    return quote(identifier, safe="") or "-"

@@ -1,0 +1,196 @@
+"""One HTTP connection to a server: bearer token, retries of what may be retried, problem details as exceptions, the live stream.
+
+Owns everything about HTTP on the user's side. Must not know any resource.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import httpx
+from httpx_sse import EventSource, SSEError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from palestra.contract.documents import Document
+from palestra.contract.queries import EventView
+from palestra.contract.views import Page, Problem
+from palestra.errors import PalestraError, UnexpectedAnswerError, UnreachableError, from_problem
+from palestra.telemetry.transport import open_client
+
+PREFIX: Final = "/api/v1"
+
+_Answer = TypeVar("_Answer", bound=BaseModel)
+
+_RETRIED_STATUSES: Final = frozenset({429, 502, 503, 504})
+_LONGEST_WAIT: Final = 10.0
+_STREAM_SILENCE: Final = 60.0
+"""Seconds without even a comment after which a stream counts as dead; the server sends one every 15."""
+
+
+class Connection:
+    """Requests to one server with one token.
+
+    Args:
+        server: Base URL.
+        token: API token.
+        timeout: Seconds for each of connecting, sending and receiving.
+        retries: How often a request that changes nothing twice is tried again when no answer came or the server is busy.
+        sleep: Waits; a test gives its own.
+    """
+
+    def __init__(
+        self, server: str, token: str, *, timeout: float = 30.0, retries: int = 4, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        try:
+            self._http = open_client(server, token, timeout=timeout)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise UnreachableError(f"{server!r} is not the address of a server: {error}") from None
+        self._server = server.rstrip("/")
+        self._retries = retries
+        self._sleep = sleep
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._http.close()
+
+    def get(self, kind: type[_Answer], path: str, parameters: Mapping[str, Any] | None = None) -> _Answer:
+        """Returns the answer to a GET below `/api/v1` as a `kind`."""
+        return self.send(kind, "GET", path, parameters=parameters)[0]
+
+    def post(self, kind: type[_Answer], path: str, body: Document | None = None, *, key: str | None = None) -> _Answer:
+        """Returns the answer to a POST. With `key` as its `Idempotency-Key` it is tried again like a GET."""
+        return self.send(kind, "POST", path, body=body, key=key)[0]
+
+    def pages(self, kind: type[_Answer], path: str, parameters: Mapping[str, Any] | None = None) -> Iterator[_Answer]:
+        """Yields every item of a list, page by page."""
+        cursor: str | None = None
+        while True:
+            page = self.get(Page[kind], path, {**(parameters or {}), "cursor": cursor})  # type: ignore[valid-type]
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def send(
+        self,
+        kind: type[_Answer],
+        method: str,
+        path: str,
+        *,
+        body: Document | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> tuple[_Answer, int]:
+        """Returns the answer to a request, and its status. A GET, and what has a `key`, is tried again.
+
+        Raises:
+            PalestraError: If the server refused, cannot be reached or answers something else.
+        """
+        headers = {"Idempotency-Key": key} if key else {}
+        content: str | None = None
+        if body is not None:
+            content, headers["Content-Type"] = body.model_dump_json(), "application/json"
+        request = self._http.build_request(method, PREFIX + path, params=clean(parameters), content=content, headers=headers)
+        answer = self._with_retries(request, again=method == "GET" or key is not None)
+        return read(kind, answer), answer.status_code
+
+    def _with_retries(self, request: httpx.Request, *, again: bool) -> httpx.Response:
+        wait = 0.2
+        for left in range(self._retries if again else 0, -1, -1):
+            try:
+                answer = self._http.send(request)
+            except httpx.TransportError as error:
+                if left == 0:
+                    raise self._unreachable(error) from None
+            else:
+                if answer.status_code not in _RETRIED_STATUSES or left == 0:
+                    return answer
+                wait = _retry_after(answer) or wait
+            self._sleep(min(wait, _LONGEST_WAIT))
+            wait *= 2
+        raise AssertionError("unreachable")
+
+    def events(self, parameters: Mapping[str, Any], after: int | None, *, reconnect: bool = True) -> Iterator[EventView]:
+        """Yields events as they happen; after a lost connection goes on behind the last one that was seen.
+
+        Args:
+            parameters: Filters of the stream.
+            after: Cursor; `None` begins now.
+            reconnect: Whether to connect again, for ever, with growing waits up to 10 s.
+        """
+        cursor, wait = after, 0.2
+        while True:
+            try:
+                for event in self._stream(parameters, cursor):
+                    cursor, wait = event.id, 0.2
+                    yield event
+            except (httpx.TransportError, SSEError) as error:
+                if not reconnect:
+                    raise self._unreachable(error) from None
+            except PalestraError as error:
+                busy = getattr(error, "status", 0) in _RETRIED_STATUSES
+                if not (busy and reconnect):
+                    raise
+            if not reconnect:
+                return
+            self._sleep(wait)
+            wait = min(wait * 2, _LONGEST_WAIT)
+
+    def _stream(self, parameters: Mapping[str, Any], cursor: int | None) -> Iterator[EventView]:
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+        if cursor is not None:
+            headers["Last-Event-ID"] = str(cursor)
+        timeout = httpx.Timeout(30.0, read=_STREAM_SILENCE)
+        query = clean({**parameters, "after": cursor})
+        with self._http.stream("GET", PREFIX + "/events", params=query, headers=headers, timeout=timeout) as answer:
+            if answer.status_code != httpx.codes.OK:
+                answer.read()
+                read(EventView, answer)
+            for message in EventSource(answer).iter_sse():
+                if message.data:
+                    yield _event(message.data)
+
+    def _unreachable(self, error: Exception) -> UnreachableError:
+        reason = str(error) or type(error).__name__
+        return UnreachableError(f"{self._server} does not answer ({reason}): is the server running? `palestra up` starts one")
+
+
+def clean(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns query parameters without absent ones, booleans as JSON writes them."""
+    return {key: str(value).lower() if isinstance(value, bool) else value for key, value in (parameters or {}).items() if value is not None}
+
+
+def read(kind: type[_Answer], answer: httpx.Response) -> _Answer:
+    """Returns the body of an answer as a `kind`.
+
+    Raises:
+        PalestraError: Problem details as their exception; anything else that is not a `kind`.
+    """
+    try:
+        if answer.is_success:
+            return kind.model_validate_json(answer.content)
+        problem = Problem.model_validate_json(answer.content)
+    except ValidationError:
+        where = f"{answer.request.method} {answer.request.url.path}"
+        raise UnexpectedAnswerError(
+            f"{where} answered {answer.status_code} in a form that this client does not know: is it a Palestra server of a near version?"
+        ) from None
+    raise from_problem(problem)
+
+
+_EVENT: Final = TypeAdapter(EventView)
+
+
+def _event(data: str) -> EventView:
+    try:
+        return _EVENT.validate_python(json.loads(data))
+    except ValueError:
+        raise UnexpectedAnswerError("the event stream holds something that is not an event") from None
+
+
+def _retry_after(answer: httpx.Response) -> float | None:
+    try:
+        return float(answer.headers["Retry-After"])
+    except (KeyError, ValueError):
+        return None

@@ -1,0 +1,85 @@
+"""What the client raises: one class per kind of refusal, each with the server's problem details."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from palestra.contract.views import Problem
+
+
+class PalestraError(Exception):
+    """Base of all that `palestra.Client` raises on purpose. Its text is a sentence that a user can act on."""
+
+
+class UnreachableError(PalestraError):
+    """No answer came from the server."""
+
+
+class UnexpectedAnswerError(PalestraError):
+    """The answer is not one of Palestra's API: another program listens there, or a much newer server."""
+
+
+class ApiError(PalestraError):
+    """The server refused."""
+
+    def __init__(self, problem: Problem) -> None:
+        faults = "".join(f"\n  {fault.pointer or '(document)'}: {fault.message}" for fault in problem.errors)
+        super().__init__(problem.detail if len(problem.errors) < 2 else problem.detail + faults)
+        self.problem = problem
+
+    @property
+    def code(self) -> str:
+        """The stable code; programs decide by it."""
+        return self.problem.code
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.problem.status
+
+
+class InvalidRequestError(ApiError):
+    """The request has a fault; `problem.errors` points at it (400, 413, 415, 422)."""
+
+
+class UnauthenticatedError(ApiError):
+    """No token, or one that is unknown, expired or revoked (401)."""
+
+
+class ForbiddenError(ApiError):
+    """The token may not do this (403)."""
+
+
+class NotFoundError(ApiError):
+    """There is no such resource in the token's project (404)."""
+
+
+class ConflictError(ApiError):
+    """The resource is not in a state that permits this, or somebody else changed it (409, 412)."""
+
+
+class TooManyRequestsError(ApiError):
+    """The server asks to slow down (429)."""
+
+
+class ServerError(ApiError):
+    """The server failed or cannot serve now (5xx)."""
+
+
+_KINDS: Final[Mapping[int, type[ApiError]]] = {
+    400: InvalidRequestError,
+    401: UnauthenticatedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    412: ConflictError,
+    413: InvalidRequestError,
+    415: InvalidRequestError,
+    422: InvalidRequestError,
+    429: TooManyRequestsError,
+}
+
+
+def from_problem(problem: Problem) -> ApiError:
+    """Returns the exception for problem details."""
+    kind = _KINDS.get(problem.status, ServerError if problem.status >= 500 else ApiError)
+    return kind(problem)
