@@ -42,7 +42,7 @@ def configure_logging(level: str = "info", form: str = "json") -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "celery", "kombu", "sqlalchemy", "asyncio"):
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "celery", "kombu", "sqlalchemy", "asyncio", "alembic"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True

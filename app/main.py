@@ -1,6 +1,9 @@
 """The composition root of the server, and its command: `python -m app.main`."""
 
 import argparse
+import asyncio
+import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,7 +20,8 @@ from app import parts, startup
 from app.api import dashboard, errors, health, openapi, v1
 from app.api.guard import Guard
 from app.api.limits import LoginRate
-from app.logging import configure_logging
+from app.db.check import DatabaseStartError, check_database
+from app.logging import configure_logging, scrub_text
 from app.services.touches import Touches
 from app.settings import Settings, SettingsError, load_settings
 
@@ -25,6 +29,7 @@ _log = structlog.get_logger("palestra.server")
 
 USAGE_ERROR: Final = 2
 START_ERROR: Final = 1
+INTERRUPTED: Final = 130
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -62,9 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure_logging(settings.log_level, settings.log_format)
     try:
         with startup.claimed(settings) as listener:
+            asyncio.run(check_database(settings.database))
             return _serve(settings, listener)
     except startup.StartError as error:
         return _fail(str(error), error.exit_code)
+    except DatabaseStartError as error:
+        return _fail(scrub_text(str(error)), START_ERROR)
 
 
 def _serve(settings: Settings, listener: startup.Listener) -> int:
@@ -79,9 +87,20 @@ def _serve(settings: Settings, listener: startup.Listener) -> int:
         timeout_graceful_shutdown=5,
         lifespan="on",
     )
-    server = uvicorn.Server(config)
-    server.run(sockets=[listener.socket])
+    server = _Server(config)
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises what it caught once more at the end
+    try:
+        server.run(sockets=[listener.socket])
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return 0 if server.started else START_ERROR
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the live streams first: they would never end by themselves."""
+        self.config.app.state.hub.close()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
 
 
 def _read_arguments(arguments: Sequence[str] | None) -> tuple[dict[str, object], None, Path | None]:

@@ -1,32 +1,89 @@
-"""Starts and stops what lives as long as the process: database, bus, ingest, daemons. Imported by `app.main` alone."""
+"""Starts and stops what lives as long as the process: database, bus, ingest, live stream, daemons. Imported by `app.main` alone."""
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Final, Self
 
+import structlog
 from starlette.datastructures import State
 
+from app.bus import Bus, MemoryBus, RedisBus
+from app.daemons import main as daemons
 from app.db.engine import Database
+from app.services.blobs import BlobStore
+from app.services.intake import Intake
+from app.services.live import Hub
 from app.settings import Settings
+
+_log = structlog.get_logger("palestra.server")
+
+DAEMON_RESTART_SECONDS: Final = 2.0
 
 
 async def start(state: State, stack: AsyncExitStack) -> None:
     """Starts every part into `state`; the stack stops them in reverse order."""
     settings: Settings = state.settings
     database = Database(settings.database)
-    state.database = database
     stack.push_async_callback(database.dispose)
-    await _in_background(stack, state.touches.run(database, settings.idempotency_seconds))
+    bus = make_bus(settings)
+    database.listeners.append(lambda topics: publish_all(bus, topics))
+    hub = Hub(database, bus, most=settings.sse_streams, most_per_user=settings.sse_streams_per_user)
+    intake = Intake(database, settings.group_commit_ms / 1_000)
+    state.database, state.bus, state.hub, state.intake = database, bus, hub, intake
+    state.store = BlobStore(settings.artifact_dir)
+    group = await stack.enter_async_context(_Background())
+    for work in (bus.run(), hub.run(), intake.run(), state.touches.run(database)):
+        group.start(work)
+    if settings.daemons:
+        group.start(_keep_daemons(database, settings))
+    stack.callback(hub.close)
 
 
-async def _in_background(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
-    task = asyncio.create_task(work)
+def make_bus(settings: Settings) -> Bus:
+    """Returns the live fan-out that the settings name."""
+    return MemoryBus() if settings.bus_url is None else RedisBus(settings.bus_url.get_secret_value())
 
-    async def stop() -> None:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
-    stack.push_async_callback(stop)
+def publish_all(bus: Bus, topics: frozenset[str]) -> None:
+    """Rings everything that a transaction announced."""
+    for topic in sorted(topics):
+        bus.publish(topic)
+
+
+class _Background:
+    """Tasks that run until the block ends."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Starts a task; its failure is logged, since nobody awaits it."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(_tell_failure)
+        self._tasks.append(task)
+
+    async def __aenter__(self) -> Self:
+        """Returns the group."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Cancels the tasks, the newest first, and waits for each."""
+        for task in reversed(self._tasks):
+            task.cancel()
+            await asyncio.wait([task])
+
+
+def _tell_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _log.error("server.part_failed", exc_info=task.exception())
+
+
+async def _keep_daemons(database: Database, settings: Settings) -> None:
+    """Runs the daemons, and starts them again when they fail: their state is in the database."""
+    while True:
+        try:
+            await daemons.run(database, settings)
+        except Exception as error:  # noqa: BLE001 - whatever failed, the server goes on and so shall they
+            _log.error("daemons.failed", exc_info=error)
+        await asyncio.sleep(DAEMON_RESTART_SECONDS)

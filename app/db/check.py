@@ -1,10 +1,10 @@
 """Looks at a database before the server uses it: reachable, writable, and of the schema that this code knows."""
 
-from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.db import migrate
 from app.db.engine import Database, DatabaseUrlError
 
 
@@ -32,13 +32,18 @@ async def check_database(url: str) -> None:
 
 
 async def _check_schema(connection: AsyncConnection) -> None:
-    if not await connection.run_sync(_has_version):
+    version = await connection.run_sync(_version)
+    known = migrate.revisions()
+    if version is None:
         raise DatabaseStartError("the database has no tables yet: run `palestra db upgrade` first")
-    await connection.execute(text("SELECT version_num FROM alembic_version"))
+    if version not in known:
+        raise DatabaseStartError(f"the database has the newer schema {version}, this Palestra knows up to {known[0]}: upgrade Palestra")
+    if version != known[0]:
+        raise DatabaseStartError(f"the database has the older schema {version}: run `palestra db upgrade` first")
 
 
-def _has_version(connection: Connection) -> bool:
-    return inspect(connection).has_table("alembic_version")
+def _version(connection: Connection) -> str | None:
+    return migrate.current(connection)
 
 
 def _sentence(error: Exception) -> str:

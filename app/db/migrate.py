@@ -41,6 +41,11 @@ def head() -> str:
     return ScriptDirectory.from_config(config()).get_current_head() or ""
 
 
+def revisions() -> tuple[str, ...]:
+    """Returns every version that this code knows, the newest first."""
+    return tuple(script.revision for script in ScriptDirectory.from_config(config()).walk_revisions())
+
+
 def config() -> Config:
     """Returns Alembic's configuration; there is no ini file."""
     configuration = Config()

@@ -1,11 +1,14 @@
 """Notes which credentials were used, and writes it down every few seconds instead of at every request."""
 
 import asyncio
-import contextlib
 from typing import Final
+
+import structlog
 
 from app.db.engine import Database
 from app.db.repositories import access as rows
+
+_log = structlog.get_logger("palestra.access")
 
 PERIOD_SECONDS: Final = 20.0
 
@@ -32,11 +35,11 @@ class Touches:
             async with database.write() as session:
                 await rows.touch(session, tokens, sessions)
 
-    async def run(self, database: Database, idempotency_seconds: float) -> None:
-        """Flushes for ever, and forgets old answers now and then."""
+    async def run(self, database: Database) -> None:
+        """Flushes until cancelled. What a failed flush held is lost: it only says when a credential was last used."""
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
-            with contextlib.suppress(OSError):
+            try:
                 await self.flush(database)
-                async with database.write() as session:
-                    await rows.forget_keys(session, idempotency_seconds)
+            except Exception as error:  # noqa: BLE001 - the database may be away; the next flush comes
+                _log.warning("touches.failed", error=type(error).__name__)

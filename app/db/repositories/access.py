@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -172,12 +172,6 @@ async def fill_key(session: Session, row: IdempotencyKey) -> None:
     """Writes the answer beside its key."""
     mine = (IdempotencyKey.project_id == row.project_id, IdempotencyKey.user_id == row.user_id, IdempotencyKey.key == row.key)
     await session.execute(update(IdempotencyKey).where(*mine).values(status=row.status, location=row.location, body=row.body))
-
-
-async def forget_keys(session: Session, seconds: float) -> None:
-    """Deletes answers older than `seconds`, and links and logins that ended long ago."""
-    await session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < db_now(-seconds)))
-    await session.execute(delete(LoginLink).where(LoginLink.expires_at < db_now(-seconds)))
 
 
 def audit(session: Session, project_id: str, actor: str, action: str, object_id: str) -> None:
