@@ -14,6 +14,7 @@
     supervisor.pid      who supervises: {"pid", "start_ticks", "boot_id"}
     trainer.pid         the trainer's first process, the leader of its session
     released            present once the server knows the end
+    reported_dead       present once the server knows that the supervisor died
 
 Orders reach the trainer through a pipe whose descriptor is in the variable `PALESTRA_CONTROL_FD`: one word of `Order` per line (`pause`,
 `cancel`, `drain`), each meaning "save and end". The end of the pipe means that the supervisor is gone: the trainer ends at once.
@@ -22,6 +23,7 @@ Orders reach the trainer through a pipe whose descriptor is in the variable `PAL
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -94,6 +96,10 @@ class AttemptDirectory:
         return self.root / "released"
 
     @property
+    def reported_dead(self) -> Path:
+        return self.root / "reported_dead"
+
+    @property
     def mark(self) -> str:
         """What stands in the environment of every process of the attempt."""
         return f"{ATTEMPT_VARIABLE}={self.attempt_id}"
@@ -108,6 +114,11 @@ class AttemptDirectory:
         for directory in (self.inputs, self.snapshots, self.exports, self.spool):
             directory.mkdir()
         write_atomically(self.work_order, work_order)
+
+    def clear_blobs(self) -> None:
+        """Removes what the server holds by now: inputs, snapshots and exports. The spool and the logs stay."""
+        for directory in (self.inputs, self.snapshots, self.exports):
+            shutil.rmtree(directory, ignore_errors=True)
 
     def supervisor(self) -> ProcessIdentity | None:
         """Returns who supervises, or did; `None` before it wrote its pid file."""

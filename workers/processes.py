@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -147,6 +148,13 @@ def _read_lines(path: Path) -> list[str]:
         return path.read_text().splitlines()
     except OSError:
         return []
+
+
+def python_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns `environ` with the directory of our packages on Python's path, wherever a process starts."""
+    here = str(Path(__file__).resolve().parent.parent)
+    paths = [here, *(path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != here)]
+    return {**environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _carries(pid: int, mark: str) -> bool:

@@ -2,7 +2,6 @@
 
 import os
 import time
-from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
@@ -13,6 +12,7 @@ from palestra.contract.work_order import AttemptReport, Failure, Renewal, WorkOr
 from palestra.telemetry.spool import SpoolWriter
 from palestra.telemetry.transport import open_client
 from workers.attempts import AttemptDirectory, write_atomically
+from workers.credentials import Credentials
 from workers.endings import Ending, report_of
 from workers.inputs import InputError, fetch_inputs
 from workers.limits import MEMORY_EVERY_SECONDS, Breach, LimitWatch
@@ -25,15 +25,6 @@ from workers.trainer_process import TrainerOptions, TrainerProcess
 from workers.worker_log import Logger
 
 TICK_SECONDS: Final = 0.2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
-    """What the worker hands over through a pipe, and nothing else ever sees."""
-
-    server: str
-    token: str
-    renew_seconds: float
 
 
 class Supervision:
@@ -82,6 +73,7 @@ class Supervision:
             return False
         self._log.info("attempt.released", outcome=report.outcome, cause=report.cause)
         write_atomically(self._directory.released, report.model_dump_json().encode())
+        self._directory.clear_blobs()
         return True
 
     def _work(self) -> AttemptReport:

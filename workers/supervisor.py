@@ -17,8 +17,9 @@ from typing import Final
 
 from palestra.contract.work_order import WorkOrder
 from workers.attempts import AttemptDirectory, write_identity
+from workers.credentials import Credentials
 from workers.processes import adopt_orphans, identify
-from workers.supervision import Credentials, Supervision
+from workers.supervision import Supervision
 from workers.trainer_process import TRAINER_MODULE, TrainerOptions
 from workers.worker_log import configure, get_logger
 

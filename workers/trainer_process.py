@@ -11,13 +11,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from palestra.contract.states import Order
 from workers.attempts import ATTEMPT_VARIABLE, CONTROL_FD_VARIABLE, AttemptDirectory, write_identity
 from workers.launch import SUPERVISOR_VARIABLE
-from workers.processes import ProcessIdentity, identify, kill_tree, tree
+from workers.processes import ProcessIdentity, identify, kill_tree, python_environment, tree
 
 TRAINER_MODULE: Final = "workers.child"
 
@@ -115,7 +114,7 @@ class TrainerProcess:
         command = [sys.executable, "-m", "workers.watchdog", str(self._directory.root)]
         try:
             return subprocess.Popen(  # noqa: S603 - our own module
-                command, stdin=read_end, pass_fds=inherited, start_new_session=True, env=_importable(os.environ)
+                command, stdin=read_end, pass_fds=inherited, start_new_session=True, env=python_environment(os.environ)
             )
         finally:
             os.close(read_end)
@@ -143,7 +142,7 @@ def trainer_environment(environ: Mapping[str, str], attempt_id: str, control: in
         for name, value in environ.items()
         if not _SECRET_NAME.search(name) and (not _OWN_NAME.match(name) or _KEPT_OWN_NAME.match(name))
     }
-    return _importable(kept) | {
+    return python_environment(kept) | {
         ATTEMPT_VARIABLE: attempt_id,
         CONTROL_FD_VARIABLE: str(control),
         SUPERVISOR_VARIABLE: str(os.getpid()),
@@ -155,10 +154,3 @@ def trainer_environment(environ: Mapping[str, str], attempt_id: str, control: in
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
     }
-
-
-def _importable(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns `environ` with the directory of our packages on Python's path, wherever the process starts."""
-    here = str(Path(__file__).resolve().parent.parent)
-    paths = [here, *(path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != here)]
-    return {**environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,0 +1,86 @@
+"""The broker as a worker uses it: its address, Celery's settings, and a transport that survives whatever lies in the queue."""
+
+import re
+from queue import Empty
+from typing import Any, Final
+
+import kombu.transport
+from kombu.transport import redis
+
+from workers.worker_log import get_logger
+
+_ALIASES: Final = {"valkey://": "redis://", "valkeys://": "rediss://", "valkey+socket://": "redis+socket://"}
+_TRANSPORT: Final = f"{__name__}:Transport"
+_SECRET: Final = re.compile(r"(?<=://)([^@/]*):[^@/]*@")
+
+SETTINGS: Final[dict[str, Any]] = {
+    # What crosses the queue is JSON, and only doorbells.
+    "task_serializer": "json",
+    "accept_content": ["json"],
+    "result_backend": None,
+    "task_ignore_result": True,
+    "task_create_missing_queues": True,
+    # A doorbell is acknowledged when it arrives; the database decides whether a job waits.
+    "task_acks_late": False,
+    "task_reject_on_worker_lost": False,
+    "task_track_started": False,
+    "worker_disable_prefetch": True,
+    "worker_prefetch_multiplier": 1,
+    "worker_max_tasks_per_child": 50,
+    "worker_cancel_long_running_tasks_on_connection_loss": False,
+    # Nothing rides on publish and subscribe: liveness is our own heartbeat.
+    "worker_enable_remote_control": False,
+    "worker_send_task_events": False,
+    "task_send_sent_event": False,
+    # No time limits: limits of a training are its supervisor's.
+    "task_time_limit": None,
+    "task_soft_time_limit": None,
+    "worker_soft_shutdown_timeout": 15.0,
+    # Reconnects for ever, and notices a half-open connection.
+    "broker_connection_retry": True,
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,
+    "broker_connection_timeout": 5.0,
+    "broker_transport_options": {
+        "visibility_timeout": 3_600,
+        "socket_timeout": 30.0,
+        "socket_connect_timeout": 5.0,
+        "socket_keepalive": True,
+        "health_check_interval": 25,
+    },
+    "worker_hijack_root_logger": False,
+    "worker_redirect_stdouts": False,
+    "timezone": "UTC",
+}
+
+
+class Channel(redis.Channel):
+    """A channel that drops what is no message at all, where kombu's would end the consumer."""
+
+    def _brpop_read(self, **options: Any) -> Any:
+        try:
+            return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            get_logger().warning("doorbell.malformed", reason=type(error).__name__)
+            raise Empty from None
+
+
+class Transport(redis.Transport):
+    """Kombu's Redis transport with our channel."""
+
+    Channel = Channel
+
+
+def install_transport() -> None:
+    """Makes kombu use our transport for Redis addresses in this process."""
+    kombu.transport.TRANSPORT_ALIASES.update(redis=_TRANSPORT, rediss=_TRANSPORT)
+
+
+def real_url(url: str) -> str:
+    """Returns an address that kombu understands: Valkey speaks Redis."""
+    return next((real + url.removeprefix(alias) for alias, real in _ALIASES.items() if url.startswith(alias)), url)
+
+
+def masked(url: str) -> str:
+    """Returns an address without its password, for logs."""
+    return _SECRET.sub(r"\1:***@", url)

@@ -1,0 +1,82 @@
+"""Slots: the right to run one attempt, held as a lock on a file.
+
+The lock belongs to an open file, which supervisor and trainer inherit: the slot is free only when the last process of the attempt is gone,
+whatever happened to the worker in between.
+"""
+
+import fcntl
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_TRIES: Final = 4
+_PAUSE_SECONDS: Final = 0.003
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSlot:
+    """A slot that this process holds; others hold it too once they inherit the descriptor."""
+
+    index: int
+    descriptor: int
+
+    def let_go(self) -> None:
+        """Closes this process's hold on it."""
+        os.close(self.descriptor)
+
+
+class Slots:
+    """The slots of one worker.
+
+    Args:
+        state_directory: The worker's directory; the locks are in `slots/`.
+        count: Number of slots.
+    """
+
+    def __init__(self, state_directory: Path, count: int) -> None:
+        self._directory = state_directory / "slots"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self.count = count
+
+    def take(self) -> HeldSlot | None:
+        """Takes the first free slot; `None` if all are taken."""
+        for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(_PAUSE_SECONDS)
+            for index in range(self.count):
+                descriptor = self._open(index)
+                if _lock(descriptor, fcntl.LOCK_EX):
+                    return HeldSlot(index, descriptor)
+                os.close(descriptor)
+        return None
+
+    def free(self) -> int:
+        """Returns how many slots are free now. The look takes a shared lock for an instant, which `take` waits out."""
+        return sum(self._is_free(index) for index in range(self.count))
+
+    def _is_free(self, index: int) -> bool:
+        descriptor = self._open(index)
+        try:
+            return _lock(descriptor, fcntl.LOCK_SH)
+        finally:
+            os.close(descriptor)
+
+    def _open(self, index: int) -> int:
+        return os.open(self._directory / f"{index}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def gpus_of_slot(slot: int, slots: int, gpus: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the GPUs of a slot: an equal part of them, or, with more slots than GPUs, a share of one."""
+    if not gpus:
+        return ()
+    return gpus[slot::slots] if len(gpus) >= slots else (gpus[slot % len(gpus)],)

@@ -1,0 +1,142 @@
+"""The one Celery task: answers a doorbell. It claims, starts a supervisor, and is done; no Celery process waits for a training.
+
+A doorbell is only a hint. Whatever is wrong with one, it is dropped and counted; the dispatcher rings again for a job that still waits.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from palestra.contract.names import RING_TASK
+from palestra.contract.states import Cause, Outcome
+from palestra.contract.work_order import AttemptReport, Claim, ClaimAnswer, Doorbell, Failure, Release
+from palestra.telemetry.transport import open_client
+from workers.agent_api import AttemptApi, RefusedError, UnreachableError, WorkerApi
+from workers.attempts import AttemptDirectory
+from workers.counters import Counters
+from workers.credentials import Credentials
+from workers.slots import HeldSlot, Slots, gpus_of_slot
+from workers.starting import Start, StartError, start_supervisor
+from workers.worker_log import get_logger
+
+_CLAIM_TRIES: Final = 3
+_CLAIM_PAUSE_SECONDS: Final = 0.5
+
+
+class Answered(StrEnum):
+    """What became of a doorbell."""
+
+    STARTED = "started"
+    MALFORMED = "malformed"
+    NO_SLOT = "no_slot"
+    NOT_CLAIMED = "not_claimed"
+    SERVER_AWAY = "server_away"
+    NOT_STARTED = "not_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingSettings:
+    """What a worker knows when it listens. Lives in memory only: the pool's processes are forked with it."""
+
+    server: str
+    token: str = field(repr=False)
+    worker_id: str
+    state_directory: Path
+    slots: int
+    gpus: tuple[int, ...] = ()
+
+
+class Ring:
+    """Answers doorbells; the body of the task `palestra.ring`."""
+
+    name: Final = RING_TASK
+
+    def __init__(self, settings: RingSettings) -> None:
+        self._settings = settings
+        self._slots = Slots(settings.state_directory, settings.slots)
+        self._counters = Counters(settings.state_directory)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> None:
+        """Answers one doorbell. Never raises: the message is gone either way."""
+        try:
+            answered = self.answer(arguments, keywords)
+        except Exception:  # noqa: BLE001 - a root: nothing may reach Celery
+            get_logger().exception("doorbell.failed")
+            answered = Answered.NOT_STARTED
+        self._counters.count(answered)
+
+    def answer(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Answered:
+        """Answers one doorbell and tells what became of it."""
+        bell = _read(arguments, keywords)
+        if bell is None:
+            get_logger().warning("doorbell.malformed")
+            return Answered.MALFORMED
+        slot = self._slots.take()
+        if slot is None:
+            return Answered.NO_SLOT
+        try:
+            return self._claim_and_start(bell, slot)
+        finally:
+            slot.let_go()
+
+    def _claim_and_start(self, bell: Doorbell, slot: HeldSlot) -> Answered:
+        claim = Claim(job_id=bell.job_id, expected_attempt=bell.expected_attempt, worker_id=self._settings.worker_id, slot=slot.index)
+        try:
+            answer = self._claim(claim)
+        except RefusedError as refusal:
+            get_logger().info("doorbell.not_claimed", job_id=bell.job_id, code=refusal.code)
+            return Answered.NOT_CLAIMED
+        except UnreachableError as error:
+            get_logger().warning("doorbell.server_away", job_id=bell.job_id, reason=str(error))
+            return Answered.SERVER_AWAY
+        return self._start(answer, slot)
+
+    def _claim(self, claim: Claim) -> ClaimAnswer:
+        """Claims; tries again briefly, since a server may just be restarting."""
+        with open_client(self._settings.server, self._settings.token) as client:
+            for _ in range(_CLAIM_TRIES - 1):
+                try:
+                    return WorkerApi(client).claim(claim)
+                except UnreachableError as error:
+                    time.sleep(max(_CLAIM_PAUSE_SECONDS, min(error.wait, 2.0)))
+            return WorkerApi(client).claim(claim)
+
+    def _start(self, answer: ClaimAnswer, slot: HeldSlot) -> Answered:
+        order = answer.work_order
+        directory = AttemptDirectory(self._settings.state_directory / "attempts" / order.attempt_id)
+        credentials = Credentials(server=self._settings.server, token=answer.token, renew_seconds=answer.renew_seconds)
+        gpus = gpus_of_slot(slot.index, self._settings.slots, self._settings.gpus)
+        try:
+            directory.create(order.model_dump_json().encode())
+            start_supervisor(Start(directory=directory, credentials=credentials, slot=slot, gpus=gpus))
+        except (OSError, StartError) as error:
+            get_logger(attempt_id=order.attempt_id).error("attempt.not_started", reason=str(error))
+            self._give_back(answer, str(error))
+            return Answered.NOT_STARTED
+        get_logger(attempt_id=order.attempt_id).info("attempt.started", job_id=order.job_id, slot=slot.index, gpus=gpus)
+        return Answered.STARTED
+
+    def _give_back(self, answer: ClaimAnswer, reason: str) -> None:
+        """Ends an attempt that never began, so that nobody waits for its lease; else the lease runs out."""
+        failure = Failure(message=f"The worker could not start the attempt: {reason}"[:4_000])
+        report = AttemptReport(outcome=Outcome.LOST, cause=Cause.WORKER_LOST, failure=failure)
+        try:
+            with open_client(self._settings.server, answer.token) as client:
+                AttemptApi(client, answer.work_order.attempt_id).release(Release(report=report, last_seq=0))
+        except (RefusedError, UnreachableError) as error:
+            get_logger(attempt_id=answer.work_order.attempt_id).warning("attempt.not_given_back", reason=str(error))
+
+
+def _read(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Doorbell | None:
+    if arguments:
+        return None
+    try:
+        return Doorbell.model_validate_json(json.dumps(keywords))
+    except (ValidationError, TypeError, ValueError):
+        return None
