@@ -1,0 +1,1 @@
+"""Built-in agents: each one plain file with its mathematics as pure functions."""

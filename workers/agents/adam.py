@@ -1,0 +1,62 @@
+"""Adam (Kingma & Ba 2015) and gradient clipping as pure functions of one flat vector."""
+
+import math
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+BETA_1: Final = 0.9
+BETA_2: Final = 0.999
+_LOG_BETA_1: Final = math.log(BETA_1)
+_LOG_BETA_2: Final = math.log(BETA_2)
+
+
+class AdamState(NamedTuple):
+    """State of the optimiser. All tensors, so that it compiles once for every learning rate and stacks under `vmap`."""
+
+    first: Tensor
+    """float32 [P]: running mean of the gradient."""
+    second: Tensor
+    """float32 [P]: running mean of its square."""
+    step: Tensor
+    """int64 []: updates made."""
+    learning_rate: Tensor
+    """float32 []."""
+
+
+def adam_start(parameters: Tensor, learning_rate: float) -> AdamState:
+    """Returns the state before the first update of `parameters` [P]."""
+    device = parameters.device
+    return AdamState(
+        first=torch.zeros_like(parameters),
+        second=torch.zeros_like(parameters),
+        step=torch.zeros((), dtype=torch.int64, device=device),
+        learning_rate=torch.tensor(learning_rate, device=device),
+    )
+
+
+def adam(parameters: Tensor, gradient: Tensor, state: AdamState, *, epsilon: float = 1e-8) -> tuple[Tensor, AdamState]:
+    """Returns the parameters and the state after one update; the arithmetic of `torch.optim.Adam` with its default betas.
+
+    Args:
+        parameters: float32 [P].
+        gradient: float32 [P].
+        state: The state after the update before.
+        epsilon: Added to the root of the second moment.
+    """
+    step = state.step + 1
+    first = torch.lerp(state.first, gradient, 1 - BETA_1)
+    second = torch.addcmul(state.second * BETA_2, gradient, gradient, value=1 - BETA_2)
+    # 1 - beta^t by expm1: in float32, 1 - 0.999^t loses four digits for small t
+    rate = state.learning_rate / -torch.expm1(step * _LOG_BETA_1)
+    root = (second / -torch.expm1(step * _LOG_BETA_2)).sqrt()
+    return parameters - rate * first / (root + epsilon), AdamState(first, second, step, state.learning_rate)
+
+
+def clip_to_norm(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, Tensor]:
+    """Returns the gradient [P] scaled down to at most `max_norm`, and its norm [] before that."""
+    norm = torch.linalg.vector_norm(gradient)
+    if max_norm is None:
+        return gradient, norm
+    return gradient * (max_norm / (norm + 1e-6)).clamp(max=1.0), norm

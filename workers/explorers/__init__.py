@@ -1,0 +1,1 @@
+"""Rules that turn greedy actions into exploring ones."""

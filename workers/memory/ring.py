@@ -1,0 +1,84 @@
+"""A replay ring: the newest transitions in preallocated arrays. Owns storage, not the choice of what is sampled."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.types import Array, StateTree
+
+Fields = Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
+"""Shape and dtype of one row by field name."""
+
+
+class Ring:
+    """Keeps the last `capacity` rows of some fields. Row number i of the whole history lies at place i % capacity.
+
+    Memory is reserved at once and used as it fills.
+
+    Args:
+        capacity: Most rows kept.
+        fields: What a row holds.
+    """
+
+    def __init__(self, capacity: int, fields: Fields) -> None:
+        self._capacity = capacity
+        self._arrays = {name: np.zeros((capacity, *shape), dtype) for name, (shape, dtype) in fields.items()}
+        self._total = 0
+
+    @property
+    def capacity(self) -> int:
+        """Most rows kept."""
+        return self._capacity
+
+    @property
+    def total(self) -> int:
+        """Rows ever written."""
+        return self._total
+
+    def __len__(self) -> int:
+        return min(self._total, self._capacity)
+
+    def extend(self, rows: Sequence[Array]) -> None:
+        """Writes N rows in order; of more than `capacity`, the last ones.
+
+        Args:
+            rows: One array [N, ...] per field, in the order of the fields; converted to the dtype of the field.
+        """
+        count = len(rows[0])
+        skipped = max(0, count - self._capacity)
+        begin = (self._total + skipped) % self._capacity
+        kept = count - skipped
+        head = min(kept, self._capacity - begin)
+        for array, row in zip(self._arrays.values(), rows, strict=True):
+            array[begin : begin + head] = row[skipped : skipped + head]
+            if head < kept:
+                array[: kept - head] = row[skipped + head :]
+        self._total += count
+
+    def take(self, places: npt.NDArray[np.int64]) -> list[Array]:
+        """Returns a copy of the rows at `places` (any shape, each in [0, len)): one array [*places.shape, ...] per field."""
+        return [array.take(places, axis=0) for array in self._arrays.values()]
+
+    def state_dict(self) -> StateTree:
+        """Returns the rows by place, and how many were ever written."""
+        filled = len(self)
+        rows: dict[str, Any] = {name: array[:filled] for name, array in self._arrays.items()}
+        return {"total": self._total, "rows": rows}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the ring to a captured state.
+
+        Raises:
+            ValueError: If the state is of a ring with other fields or another capacity.
+        """
+        total, rows = int(state["total"]), state["rows"]
+        filled = min(total, self._capacity)
+        shapes = {name: (filled, *array.shape[1:]) for name, array in self._arrays.items()}
+        given = {name: tuple(row.shape) for name, row in rows.items()}
+        if given != shapes:
+            raise ValueError(f"the stored memory does not fit this one: expected {shapes}, got {given}")
+        for name, array in self._arrays.items():
+            array[:filled] = rows[name]
+        self._total = total
