@@ -30,7 +30,7 @@ _OPTIONS = {
     "full_page_writes": "off",
     "max_connections": "300",
     "shared_buffers": "64MB",
-    "listen_addresses": "",
+    "listen_addresses": "''",
     "autovacuum": "off",
     "max_wal_size": "2GB",
     "wal_level": "minimal",
@@ -95,34 +95,8 @@ def _start(root: Path) -> None:
     if user is not None:
         shutil.chown(root, user)
     _run(user, [binaries / "initdb", "-D", root / "data", "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-N"])
-    options = [part for name, value in _OPTIONS.items() for part in ("-c", f"{name}={value}")]
-    command = [binaries / "postgres", "-D", root / "data", "-k", root, "-p", str(_PORT), *options]
-    log = (root / "log").open("wb")
-    with log:
-        process = subprocess.Popen(
-            [str(part) for part in command],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd=root,
-            env={"LC_ALL": "C", "TZ": "UTC"},
-            **_identity(user),
-        )
-    _wait_until_ready(root, process)
-
-
-def _wait_until_ready(root: Path, process: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + 60
-    while True:
-        try:
-            psycopg.connect(PostgresServer(root).url("postgres")).close()
-        except psycopg.OperationalError:
-            assert process.poll() is None, f"PostgreSQL ended: {(root / 'log').read_text()}"
-            assert time.monotonic() < end, f"PostgreSQL does not answer: {(root / 'log').read_text()}"
-            time.sleep(0.05)
-        else:
-            return
+    options = " ".join(["-k", str(root), "-p", str(_PORT), *(f"-c {name}={value}" for name, value in _OPTIONS.items() if value)])
+    _run(user, [binaries / "pg_ctl", "start", "-w", "-t", "60", "-s", "-D", root / "data", "-l", root / "log", "-o", options])
 
 
 def _wait_until_gone(pid: int, seconds: float) -> None:
@@ -134,10 +108,22 @@ def _wait_until_gone(pid: int, seconds: float) -> None:
 
 
 def _run(user: str | None, command: list[str | Path]) -> None:
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, cwd="/", env={"LC_ALL": "C"}, **_identity(user)
-    )
-    assert done.returncode == 0, f"{command[0]}: {done.stderr}"
+    environment = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
+    with tempfile.TemporaryFile("w+") as output:
+        # A file, not a pipe: the server inherits it and would keep a pipe open.
+        done = subprocess.run(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            check=False,
+            cwd="/",
+            env=environment,
+            **_identity(user),
+        )
+        output.seek(0)
+        said = output.read()
+    assert done.returncode == 0, f"{command[0]}: {said}"
 
 
 def _identity(user: str | None) -> dict[str, object]:

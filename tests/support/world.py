@@ -97,9 +97,10 @@ class World:
             return await experiments.submit(session, by or self.admin, submission(document, **options))
 
     async def one_job(self, **options: Any) -> JobView:
-        """Submits the small definition with one seed and returns its job."""
-        experiment, _ = await self.submit(**options)
-        (job,) = await self.jobs(experiment_id=experiment.id)
+        """Submits the small definition with one seed, of which there is no run yet, and returns the new job."""
+        before = {job.id for job in await self.jobs()}
+        await self.submit(**options)
+        (job,) = [job for job in await self.jobs() if job.id not in before]
         return job
 
     async def jobs(self, **wanted: Any) -> Sequence[JobView]:

@@ -41,7 +41,7 @@ async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> bool:
 async def raise_fences(session: Session, run_ids: Collection[str]) -> dict[str, int]:
     """Raises the fence of runs by one; returns the new ones. The rows stay locked until the transaction ends."""
     statement = update(Run).where(Run.id.in_(run_ids)).values(fence=Run.fence + 1).returning(Run.id, Run.fence)
-    return dict(await session.execute(statement.execution_options(synchronize_session=False)))
+    return dict((await session.execute(statement.execution_options(synchronize_session=False))).all())
 
 
 async def get(session: Session, attempt_id: str, *, lock: bool = False) -> Attempt | None:

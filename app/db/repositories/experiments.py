@@ -144,7 +144,7 @@ async def runs_of_job(session: Session, job_id: str, *, lock: bool = False) -> S
     query = select(Run).join(JobRun, JobRun.run_id == Run.id).where(JobRun.job_id == job_id).execution_options(populate_existing=True)
     if lock:
         locked = (await session.scalars(query.order_by(Run.id).with_for_update(of=Run))).all()
-        places = dict(await session.execute(select(JobRun.run_id, JobRun.position).where(JobRun.job_id == job_id)))
+        places = dict((await session.execute(select(JobRun.run_id, JobRun.position).where(JobRun.job_id == job_id))).all())
         return sorted(locked, key=lambda row: places[row.id])
     return (await session.scalars(query.order_by(JobRun.position))).all()
 
@@ -173,13 +173,13 @@ async def definitions(session: Session, project_id: str, experiment_ids: Collect
     """Returns the stored definitions of experiments."""
     query = select(Experiment.id, Experiment.definition)
     rows = await session.execute(query.where(Experiment.project_id == project_id, Experiment.id.in_(experiment_ids)))
-    return dict(rows)
+    return dict(rows.all())
 
 
 async def user_names(session: Session, user_ids: Collection[str]) -> dict[str, str]:
     """Returns the names of users."""
     rows = await session.execute(select(User.id, User.name).where(User.id.in_(user_ids)))
-    return dict(rows)
+    return dict(rows.all())
 
 
 async def attempts_of_run(session: Session, run_id: str) -> Sequence[Attempt]:

@@ -178,7 +178,7 @@ async def positions(session: Session, project_id: str, pools: Collection[str]) -
     waiting = queue.where(*mine).subquery()
     turn = (waiting.c.priority.desc(), waiting.c.turn, waiting.c.queued_at, waiting.c.created_at, waiting.c.id)
     place = func.row_number().over(partition_by=waiting.c.pool, order_by=turn)
-    return dict(await session.execute(select(waiting.c.id, place)))
+    return dict((await session.execute(select(waiting.c.id, place))).all())
 
 
 async def ready(session: Session, queue: Queue, ring_seconds: float, limit: int) -> Sequence[Ready]:
@@ -240,7 +240,7 @@ async def outstanding_rings(session: Session, queue: Queue, ring_seconds: float)
 async def live_workers(session: Session, job_ids: Collection[str]) -> dict[str, str]:
     """Returns the worker of each job's live attempt, or of its last one where it has ended."""
     query = select(Attempt.job_id, Attempt.worker_id).join(Job, and_(Job.id == Attempt.job_id, Job.attempt == Attempt.number))
-    return dict(await session.execute(query.where(Attempt.job_id.in_(job_ids))))
+    return dict((await session.execute(query.where(Attempt.job_id.in_(job_ids)))).all())
 
 
 async def seconds_until(session: Session, moments: Collection[datetime]) -> dict[datetime, float]:

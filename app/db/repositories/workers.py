@@ -98,13 +98,13 @@ async def offers(session: Session, pools: Collection[str] | None = None) -> Sequ
 async def registered(session: Session, project_id: str) -> dict[str, int]:
     """Returns how many workers each pool of a project ever had."""
     query = select(Worker.pool, func.count()).where(Worker.project_id == project_id).group_by(Worker.pool)
-    return dict(await session.execute(query))
+    return dict((await session.execute(query)).all())
 
 
 async def names(session: Session, worker_ids: Collection[str]) -> dict[str, str]:
     """Returns the names of workers."""
     rows = await session.execute(select(Worker.id, Worker.name).where(Worker.id.in_(worker_ids)))
-    return dict(rows)
+    return dict(rows.all())
 
 
 async def by_ids(session: Session, worker_ids: Collection[str]) -> Sequence[Worker]:

@@ -1,0 +1,208 @@
+import asyncio
+
+import pytest
+
+from app.db.engine import Database
+from app.db.migrate import current, head, upgrade
+from app.db.models import Base
+from app.domain.errors import ConflictError, InvalidError, NotFoundError
+from app.domain.paging import PageRequest
+from app.services import experiments
+from palestra.contract.definition import experiment_id
+from palestra.contract.states import JobState, RunState
+from tests.support.world import World, definition, submission
+
+
+async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(world: World) -> None:
+    experiment, created = await world.submit(seeds=[3, 1, 2])
+    assert created
+    assert experiment.id == experiment_id(experiment.definition, experiment.code)
+    assert experiment.runs == {RunState.QUEUED: 3}
+    assert experiment.state is RunState.QUEUED
+    assert experiment.created_by == "admin"
+    jobs = await world.jobs(experiment_id=experiment.id)
+    runs = [await world.run(job.run_ids[0]) for job in jobs]
+    assert sorted(run.seed for run in runs) == [1, 2, 3]
+    assert all(run.job_id == job.id and run.fence == 0 for run, job in zip(runs, jobs, strict=True))
+    assert [job.position for job in jobs] == [1, 2, 3]
+
+
+async def test_the_same_document_gives_the_same_experiment_and_adds_missing_seeds(world: World) -> None:
+    first, _ = await world.submit(seeds=[0, 1])
+    again, created = await world.submit(definition(name="Another name", notes="x"), seeds=[1, 2], by=world.other)
+    assert not created
+    assert again.id == first.id
+    assert again.name == first.name
+    assert again.runs == {RunState.QUEUED: 3}
+    assert len(await world.jobs()) == 3
+
+
+async def test_any_change_makes_another_experiment(world: World) -> None:
+    first, _ = await world.submit()
+    other, created = await world.submit(definition(loop={"env_steps": 10_001}))
+    assert created
+    assert other.id != first.id
+
+
+async def test_fifty_submissions_at_once_make_one_experiment_with_each_seed_once(world: World) -> None:
+    seeds = [[index % 5, index % 5 + 1] for index in range(50)]
+    answers = await asyncio.gather(*(world.submit(seeds=pair) for pair in seeds))
+    assert len({experiment.id for experiment, _ in answers}) == 1
+    assert sum(created for _, created in answers) == 1
+    jobs = await world.jobs()
+    runs = [await world.run(job.run_ids[0]) for job in jobs]
+    assert sorted(run.seed for run in runs) == [0, 1, 2, 3, 4, 5]
+
+
+async def test_the_same_document_in_another_project_is_another_experiment(world: World, database: Database) -> None:
+    from app.db.models import Project, User
+    from palestra.contract.names import new_id
+    from tests.support.world import ALL, principal
+
+    await world.submit()
+    project, user = Project(id=new_id("prj"), name="other"), User(id=new_id("usr"), name="carl")
+    async with database.write() as session:
+        session.add_all([project, user])
+    stranger = principal(project, user, ALL)
+    mine, _ = await world.submit()
+    theirs, created = await world.submit(by=stranger)
+    assert created
+    assert theirs.id == mine.id
+    async with database.read() as session:
+        listed = await experiments.list_experiments(session, stranger, experiments.ExperimentFilter(), PageRequest())
+    assert [item.id for item in listed.items] == [theirs.id]
+
+
+async def test_foreign_and_unknown_experiments_do_not_exist(world: World, database: Database) -> None:
+    async with database.read() as session:
+        for name in ("exp-0000000000000000", "../etc", "x" * 4_000, ""):
+            with pytest.raises(NotFoundError):
+                await experiments.get(session, world.admin, name)
+
+
+async def test_pages_hold_every_experiment_once(world: World, database: Database) -> None:
+    names = [f"experiment {index % 3}" for index in range(7)]
+    for index, name in enumerate(names):
+        await world.submit(definition(name=name, loop={"env_steps": 100 + index}))
+    for sort in ("created_at", "-created_at", "name", "-name"):
+        seen, cursor = [], None
+        for _ in range(10):
+            async with database.read() as session:
+                request = PageRequest(limit=2, sort=sort, cursor=cursor)
+                page = await experiments.list_experiments(session, world.admin, experiments.ExperimentFilter(), request)
+            seen += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert len({item.id for item in seen}) == len(seen) == 7
+        keys = [item.name if "name" in sort else item.created_at for item in seen]
+        assert keys == sorted(keys, reverse=sort.startswith("-"))
+
+
+@pytest.mark.parametrize("sort", ["name", "created_at"])
+async def test_a_cursor_with_a_value_of_another_kind_is_refused(world: World, database: Database, sort: str) -> None:
+    from app.domain.paging import cursor
+
+    value: int | str = 5 if sort == "name" else "five"
+    async with database.read() as session:
+        request = PageRequest(sort=sort, cursor=cursor(sort, value, "x"))
+        with pytest.raises(InvalidError):
+            await experiments.list_experiments(session, world.admin, experiments.ExperimentFilter(), request)
+
+
+async def test_filters_take_agent_environment_text_state_and_archive(world: World, database: Database) -> None:
+    dqn, _ = await world.submit(definition(name="Alpha 100%"))
+    ppo, _ = await world.submit(definition(name="Beta", agent={"name": "ppo", "minibatch_size": 64}))
+    (job,) = await world.jobs(experiment_id=ppo.id)
+    await world.cancel(job.id)
+
+    async def found(**wanted: object) -> set[str]:
+        async with database.read() as session:
+            page = await experiments.list_experiments(session, world.admin, experiments.ExperimentFilter(**wanted), PageRequest())
+            return {item.id for item in page.items}
+
+    assert await found() == {dqn.id, ppo.id}
+    assert await found(agent="ppo") == {ppo.id}
+    assert await found(env="CartPole-v1") == {dqn.id, ppo.id}
+    assert await found(text="ALPHA") == {dqn.id}
+    assert await found(text="%") == {dqn.id}
+    assert await found(text="_") == set()
+    assert await found(state=RunState.QUEUED) == {dqn.id}
+    assert await found(state=RunState.CANCELLED) == {ppo.id}
+    async with database.write() as session:
+        await experiments.archive(session, world.admin, ppo.id)
+    assert await found() == {dqn.id}
+    assert await found(archived=True) == {ppo.id}
+
+
+async def test_an_experiment_with_unfinished_jobs_is_not_archived(world: World, database: Database) -> None:
+    experiment, _ = await world.submit()
+    with pytest.raises(ConflictError) as refused:
+        async with database.write() as session:
+            await experiments.archive(session, world.admin, experiment.id)
+    assert refused.value.code == "experiment_active"
+
+
+async def test_a_submission_brings_an_archived_experiment_back(world: World, database: Database) -> None:
+    experiment, _ = await world.submit()
+    (job,) = await world.jobs()
+    await world.cancel(job.id)
+    async with database.write() as session:
+        archived = await experiments.archive(session, world.admin, experiment.id)
+    assert archived.archived_at is not None
+    again, created = await world.submit(seeds=[0, 9])
+    assert not created
+    assert again.archived_at is None
+    assert again.runs == {RunState.CANCELLED: 1, RunState.QUEUED: 1}
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "words"),
+    [
+        (definition(env={"id": "CartPole-v999"}), "unknown_environment", "did you mean CartPole-v1"),
+        (definition(env={"id": "Pendulum-v0"}), "unknown_environment", "did you mean Pendulum-v1"),
+        (definition(env={"id": "Pendulum-v1"}), "action_space_mismatch", "DQN needs Discrete actions, the environment has Box(1)"),
+    ],
+)
+async def test_a_definition_that_no_worker_could_train_is_refused(world: World, document: dict[str, object], code: str, words: str) -> None:
+    await world.register()
+    with pytest.raises(InvalidError) as refused:
+        await world.submit(document)
+    assert refused.value.code == code
+    assert words in refused.value.detail
+    assert await world.jobs() == []
+
+
+async def test_a_pool_without_workers_accepts_and_says_what_the_job_waits_for(world: World) -> None:
+    await world.register()
+    job = await world.one_job(pool="gpu-lab", resources={"gpus": 8})
+    assert job.state is JobState.QUEUED
+    assert job.waiting is not None
+    assert "palestra worker --pool gpu-lab" in job.waiting
+    lonely = await world.one_job(seeds=[1], resources={"gpus": 8}, pool="default")
+    assert "offers 8 GPUs" in (lonely.waiting or "")
+
+
+async def test_a_thousand_seeds_are_accepted(world: World) -> None:
+    experiment, _ = await world.submit(seeds=list(range(1_000)))
+    assert experiment.runs == {RunState.QUEUED: 1_000}
+
+
+def test_the_migrations_make_the_tables_of_the_models(database_url: str) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.runtime.migration import MigrationContext
+
+    from app.db.migrate import _connection
+
+    with _connection(database_url) as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": database_url.startswith("postgresql")})
+        assert compare_metadata(context, Base.metadata) == []
+        assert current(connection) == head()
+
+
+def test_upgrading_twice_changes_nothing(database_url: str) -> None:
+    assert upgrade(database_url) == upgrade(database_url) == head()
+
+
+def test_submissions_are_documents() -> None:
+    assert submission(seeds=[1]).options.seeds == (1,)

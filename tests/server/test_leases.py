@@ -1,0 +1,364 @@
+import asyncio
+
+import pytest
+
+from app.db.engine import Database
+from app.db.models import AttemptRun
+from app.domain.errors import ConflictError, DomainError, NotFoundError
+from app.domain.secrets import is_well_formed
+from app.services import endings
+from palestra.contract.names import Schedule
+from palestra.contract.states import AttemptState, Cause, JobState, Order, Outcome, ResumeQuality, RunState
+from palestra.contract.work_order import AttemptReport, Failure
+from tests.support.world import World, pass_time
+
+
+@pytest.fixture
+async def worker(world: World) -> str:
+    return (await world.register()).worker_id
+
+
+async def claim_or_refusal(world: World, job_id: str, worker: str, slot: int) -> str:
+    try:
+        return (await world.claim(job_id, worker, slot=slot)).work_order.attempt_id
+    except ConflictError as refused:
+        return refused.code
+
+
+async def test_of_fifty_claims_at_once_one_succeeds(world: World) -> None:
+    worker = (await world.register(slots=50)).worker_id
+    job = await world.one_job()
+    answers = await asyncio.gather(*(claim_or_refusal(world, job.id, worker, slot) for slot in range(50)))
+    assert sum(answer.startswith("att_") for answer in answers) == 1
+    assert set(answers) - {"not_claimable"} == {next(answer for answer in answers if answer.startswith("att_"))}
+    run = await world.run(job.run_ids[0])
+    assert run.fence == 1
+    assert len(run.attempts) == 1
+
+
+async def test_a_claim_answers_everything_that_a_trainer_needs(world: World, worker: str) -> None:
+    job = await world.one_job(seeds=[7], limits={"grace_seconds": 9})
+    answer = await world.claim(job.id, worker, slot=2)
+    order = answer.work_order
+    assert is_well_formed(answer.token)
+    assert answer.token.startswith("pla_")
+    assert (order.job_id, order.attempt_number, order.schedule) == (job.id, 1, Schedule.TRAIN)
+    assert order.limits.grace_seconds == 9
+    (only,) = order.runs
+    assert (only.run_id, only.seed, only.fence, only.snapshot) == (job.run_ids[0], 7, 1, None)
+    assert answer.lease_seconds >= 6 * answer.renew_seconds
+    claimed = await world.job(job.id)
+    assert (claimed.state, claimed.attempts, claimed.worker_id) == (JobState.STARTING, 1, worker)
+    run = await world.run(only.run_id)
+    assert (run.state, run.resume_quality) == (RunState.RUNNING, ResumeQuality.FRESH)
+    assert run.attempts[0].fences == {run.id: 1}
+    assert run.attempts[0].slot == 2
+
+
+async def test_every_training_claim_raises_the_fence(world: World, worker: str) -> None:
+    job = await world.one_job()
+    for number in (1, 2, 3):
+        order = (await world.start(job.id, worker, attempt=number)).work_order
+        assert order.runs[0].fence == number
+        await world.release(order.attempt_id, Outcome.PAUSED, Cause.USER)
+        await world.resume(job.id)
+    assert (await world.run(job.run_ids[0])).fence == 3
+
+
+@pytest.mark.parametrize(("attempt", "code"), [(2, "not_claimable"), (99, "not_claimable")])
+async def test_a_doorbell_of_another_time_claims_nothing(world: World, worker: str, attempt: int, code: str) -> None:
+    job = await world.one_job()
+    with pytest.raises(ConflictError) as refused:
+        await world.claim(job.id, worker, attempt=attempt)
+    assert refused.value.code == code
+    assert (await world.run(job.run_ids[0])).fence == 0
+
+
+@pytest.mark.parametrize("ended", ["cancelled", "paused", "succeeded"])
+async def test_a_doorbell_for_a_job_that_has_moved_on_claims_nothing(world: World, worker: str, ended: str) -> None:
+    job = await world.one_job()
+    if ended == "succeeded":
+        order = (await world.start(job.id, worker)).work_order
+        await world.release(order.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
+    else:
+        await (world.cancel if ended == "cancelled" else world.pause)(job.id)
+    for attempt in (1, 2):
+        with pytest.raises(ConflictError) as refused:
+            await world.claim(job.id, worker, attempt=attempt)
+        assert refused.value.code == "not_claimable"
+    assert (await world.job(job.id)).state == ended
+
+
+async def test_a_slot_runs_one_attempt(world: World, worker: str) -> None:
+    await world.submit(seeds=[0, 1])
+    first, second = await world.jobs()
+    await world.claim(first.id, worker, slot=0)
+    with pytest.raises(ConflictError) as refused:
+        await world.claim(second.id, worker, slot=0)
+    assert refused.value.code == "slot_busy"
+    assert (await world.job(second.id)).state is JobState.QUEUED
+    assert (await world.run(second.run_ids[0])).fence == 0
+    await world.claim(second.id, worker, slot=1)
+
+
+async def test_a_worker_takes_only_what_fits_it(world: World, worker: str) -> None:
+    far = await world.one_job(pool="far")
+    large = await world.one_job(seeds=[5], resources={"gpus": 1})
+    for job in (far, large):
+        with pytest.raises(ConflictError) as refused:
+            await world.claim(job.id, worker)
+        assert refused.value.code == "does_not_fit"
+    with pytest.raises(DomainError) as unknown:
+        await world.claim(large.id, worker, slot=4)
+    assert unknown.value.code == "unknown_slot"
+
+
+async def test_unknown_jobs_and_workers_do_not_exist(world: World, worker: str) -> None:
+    job = await world.one_job()
+    with pytest.raises(NotFoundError):
+        await world.claim("job_" + "0" * 26, worker)
+    with pytest.raises(NotFoundError):
+        await world.claim(job.id, "wrk_" + "0" * 26)
+
+
+async def test_the_database_itself_refuses_a_second_live_training_attempt_of_a_run(world: World, worker: str, database: Database) -> None:
+    job = await world.one_job()
+    held = (await world.claim(job.id, worker)).work_order
+    await world.submit(seeds=[1])
+    other = next(found for found in await world.jobs() if found.id != job.id)
+    second = (await world.claim(other.id, worker, slot=1)).work_order
+    row = AttemptRun(attempt_id=second.attempt_id, run_id=held.runs[0].run_id, fence=9, training=True, live_training=True)
+    async with database.write() as session:
+        session.add(row)
+        with pytest.raises(Exception, match=r"(?i)unique"):
+            await session.flush()
+        await session.rollback()
+
+
+async def test_a_run_has_one_training_job_at_a_time(world: World, worker: str) -> None:
+    job = await world.one_job()
+    for _ in range(2):
+        with pytest.raises(ConflictError) as refused:
+            await world.add_job(job.run_ids[0], Schedule.TRAIN)
+        assert refused.value.code == "run_busy"
+        await world.pause(job.id)
+    await world.cancel(job.id)
+    again = await world.add_job(job.run_ids[0], Schedule.TRAIN)
+    run = await world.run(job.run_ids[0])
+    assert (run.job_id, run.state) == (again.id, RunState.QUEUED)
+
+
+async def test_twenty_training_jobs_at_once_on_one_run_make_one(world: World) -> None:
+    job = await world.one_job()
+    await world.cancel(job.id)
+    answers = await asyncio.gather(*(world.add_job(job.run_ids[0], Schedule.TRAIN) for _ in range(20)), return_exceptions=True)
+    assert sum(not isinstance(answer, BaseException) for answer in answers) == 1
+    assert all(isinstance(answer, ConflictError) and answer.code == "run_busy" for answer in answers if isinstance(answer, BaseException))
+
+
+async def test_evaluating_needs_a_snapshot(world: World) -> None:
+    job = await world.one_job()
+    with pytest.raises(ConflictError) as refused:
+        await world.add_job(job.run_ids[0], Schedule.EVALUATE)
+    assert refused.value.code == "no_snapshot"
+    with pytest.raises(NotFoundError):
+        await world.add_job(job.run_ids[0], Schedule.EVALUATE, evaluate={"snapshot": "snp_" + "0" * 26})
+
+
+async def test_the_first_renewal_shows_that_the_job_runs(world: World, worker: str) -> None:
+    job = await world.one_job()
+    attempt = (await world.claim(job.id, worker)).work_order.attempt_id
+    answer = await world.renew(attempt, trainer_pid=5)
+    assert answer.order is Order.CONTINUE
+    assert (await world.job(job.id)).state is JobState.RUNNING
+    assert (await world.run(job.run_ids[0])).attempts[0].state is AttemptState.RUNNING
+
+
+async def test_a_wish_reaches_the_supervisor_with_its_renewal(world: World, worker: str) -> None:
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    await world.pause(job.id)
+    assert (await world.renew(attempt)).order is Order.PAUSE
+    await world.cancel(job.id)
+    assert (await world.renew(attempt)).order is Order.CANCEL
+
+
+async def test_a_stale_attempt_is_refused_everywhere_and_told_so(world: World, worker: str, database: Database) -> None:
+    job = await world.one_job()
+    stale = (await world.start(job.id, worker)).work_order.attempt_id
+    await world.heartbeat(worker, dead=[stale])
+    fresh = (await world.start(job.id, worker, attempt=2)).work_order
+    assert (await world.renew(stale)).order is Order.STALE
+    with pytest.raises(ConflictError) as refused:
+        await world.release(stale, Outcome.SUCCEEDED, Cause.BUDGET)
+    assert refused.value.code == "stale_attempt"
+    async with database.write() as session:
+        assert not await endings.as_lost(session, stale, Cause.WORKER_LOST, "daemon:test")
+    assert fresh.runs[0].fence == 2
+    assert (await world.job(job.id)).state is JobState.RUNNING
+
+
+async def test_a_lease_that_lapsed_but_was_not_reclaimed_is_renewed(world: World, worker: str) -> None:
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    pass_time(600)
+    assert (await world.renew(attempt)).order is Order.CONTINUE
+
+
+async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(world: World, worker: str, database: Database) -> None:
+    from app.db.models import Attempt
+
+    job = await world.one_job()
+    attempt_id = (await world.start(job.id, worker)).work_order.attempt_id
+    with pytest.raises(ConflictError) as refused:
+        await world.release(attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=3)
+    assert (refused.value.code, refused.value.extra) == ("telemetry_missing", {"expected_seq": 1})
+    async with database.write() as session:
+        attempt = await session.get(Attempt, attempt_id)
+        assert attempt is not None
+        attempt.acked_seq = 3
+    for _ in range(3):
+        await world.release(attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=3)
+    done = await world.job(job.id)
+    assert (done.state, done.cause) == (JobState.SUCCEEDED, Cause.BUDGET)
+    run = await world.run(job.run_ids[0])
+    assert (run.state, run.cause) == (RunState.SUCCEEDED, Cause.BUDGET)
+    assert run.finished_at is not None
+    assert run.attempts[0].outcome is Outcome.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause", "state"),
+    [
+        (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE, JobState.SUCCEEDED),
+        (Outcome.PAUSED, Cause.USER, JobState.PAUSED),
+        (Outcome.CANCELLED, Cause.USER, JobState.CANCELLED),
+        (Outcome.DRAINED, Cause.DRAIN, JobState.QUEUED),
+        (Outcome.FAILED, Cause.USER_EXCEPTION, JobState.FAILED),
+        (Outcome.FAILED, Cause.CUDA_OUT_OF_MEMORY, JobState.FAILED),
+        (Outcome.FAILED, Cause.DIVERGED, JobState.FAILED),
+        (Outcome.FAILED, Cause.TRAINER_KILLED, JobState.QUEUED),
+        (Outcome.FAILED, Cause.HOST_OUT_OF_MEMORY, JobState.QUEUED),
+    ],
+)
+async def test_the_job_follows_the_report_by_its_cause(world: World, worker: str, outcome: Outcome, cause: Cause, state: JobState) -> None:
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    await world.release(attempt, outcome, cause, failure=Failure(message="bad\0news") if outcome is Outcome.FAILED else None)
+    after = await world.job(job.id)
+    assert after.state is state
+    if outcome is Outcome.FAILED:
+        assert after.failure is not None
+        assert after.failure.message == "bad\ufffdnews"
+
+
+@pytest.mark.parametrize("wish", ["pause", "cancel"])
+@pytest.mark.parametrize("cause", [Cause.TRAINER_KILLED, Cause.WORKER_LOST])
+async def test_a_trainer_that_dies_while_it_is_asked_to_stop_has_stopped(world: World, worker: str, wish: str, cause: Cause) -> None:
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    await (world.pause if wish == "pause" else world.cancel)(job.id)
+    if cause is Cause.WORKER_LOST:
+        await world.heartbeat(worker, dead=[attempt])
+    else:
+        await world.release(attempt, Outcome.FAILED, cause)
+    assert (await world.job(job.id)).state == ("paused" if wish == "pause" else "cancelled")
+
+
+async def test_work_that_was_done_before_the_wish_to_cancel_arrived_is_done(world: World, worker: str) -> None:
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    await world.cancel(job.id)
+    await world.release(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
+    assert (await world.job(job.id)).state is JobState.SUCCEEDED
+
+
+async def test_the_first_loss_is_queued_at_once_and_the_second_waits(world: World, worker: str) -> None:
+    job = await world.one_job()
+    for number in (1, 2):
+        attempt = (await world.start(job.id, worker, attempt=number)).work_order.attempt_id
+        pass_time(100)
+        await world.heartbeat(worker)
+        await world.release(attempt, Outcome.FAILED, Cause.TRAINER_KILLED)
+        again = await world.job(job.id)
+        assert again.state is JobState.QUEUED
+        if number == 1:
+            assert "after a failure" not in (again.waiting or "")
+    assert "after a failure" in (again.waiting or "")
+    with pytest.raises(ConflictError):
+        await world.claim(job.id, worker, attempt=3)
+    pass_time(11)
+    await world.claim(job.id, worker, attempt=3)
+
+
+async def test_three_deaths_within_a_minute_stop_the_job_as_poison(world: World, worker: str) -> None:
+    job = await world.one_job()
+    for number in (1, 2, 3):
+        attempt = (await world.start(job.id, worker, attempt=number)).work_order.attempt_id
+        await world.release(attempt, Outcome.FAILED, Cause.TRAINER_KILLED)
+        pass_time(30)
+    failed = await world.job(job.id)
+    assert (failed.state, failed.cause) == (JobState.FAILED, Cause.POISON)
+    assert failed.failure is not None
+    assert "three times" in failed.failure.message
+    run = await world.run(job.run_ids[0])
+    assert (run.state, run.cause) == (RunState.FAILED, Cause.POISON)
+
+
+async def test_a_restarted_worker_keeps_its_attempts_and_a_rebooted_machine_loses_them_at_once(world: World) -> None:
+    worker = (await world.register()).worker_id
+    job = await world.one_job()
+    await world.start(job.id, worker)
+    assert (await world.register(pid=200)).worker_id == worker
+    assert (await world.job(job.id)).state is JobState.RUNNING
+    assert (await world.register(boot_id="boot-2")).worker_id == worker
+    lost = await world.job(job.id)
+    assert (lost.state, lost.cause) == (JobState.QUEUED, Cause.WORKER_LOST)
+
+
+async def test_a_worker_cannot_give_up_the_attempts_of_another(world: World, worker: str) -> None:
+    other = (await world.register(name="w2", host="host-2")).worker_id
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    await world.heartbeat(other, dead=[attempt])
+    assert (await world.job(job.id)).state is JobState.RUNNING
+
+
+async def test_a_name_belongs_to_the_host_that_lives_under_it(world: World, worker: str) -> None:
+    with pytest.raises(ConflictError) as refused:
+        await world.register(host="host-2")
+    assert refused.value.code == "worker_name_taken"
+    pass_time(world.settings.worker_offline_seconds + 1)
+    assert (await world.register(host="host-2")).worker_id == worker
+
+
+async def test_a_draining_worker_ends_what_it_has_and_claims_nothing(world: World, worker: str, database: Database) -> None:
+    from app.services import workers
+
+    await world.submit(seeds=[0, 1])
+    first, second = await world.jobs()
+    attempt = (await world.start(first.id, worker)).work_order.attempt_id
+    async with database.write() as session:
+        await workers.drain(session, world.admin, worker)
+    assert await world.heartbeat(worker) == "drain"
+    assert (await world.renew(attempt)).order is Order.CONTINUE
+    with pytest.raises(ConflictError) as refused:
+        await world.claim(second.id, worker, slot=1)
+    assert refused.value.code == "worker_draining"
+
+
+async def test_a_report_is_kept_as_provenance(world: World, worker: str, database: Database) -> None:
+    from app.services import runs
+
+    job = await world.one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    await world.release(attempt, Outcome.SUCCEEDED, Cause.BUDGET, provenance={"packages": {"torch": "2.13.0"}})
+    async with database.read() as session:
+        record = await runs.provenance(session, world.admin, job.run_ids[0])
+    assert record.attempts[0]["report"] == {"packages": {"torch": "2.13.0"}}
+    assert record.attempts[0]["code"] == {"kind": "builtin"}
+    assert record.attempts[0]["worker"]["name"] == "w1"
+
+
+def test_reports_default_to_a_fresh_start() -> None:
+    assert AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET).resume_quality is ResumeQuality.FRESH

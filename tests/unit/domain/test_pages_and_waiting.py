@@ -1,0 +1,69 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.errors import InvalidError
+from app.domain.paging import PageRequest, cursor, keyset
+from app.domain.waiting import PoolFacts, Waiting, explain
+
+COLUMNS = ("created_at", "name")
+
+
+@given(
+    st.one_of(st.integers(-(2**63) + 1, 2**63 - 1), st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=64))
+)
+def test_a_cursor_comes_back_as_it_was(value: int | str) -> None:
+    page = keyset(PageRequest(sort="-name", cursor=cursor("-name", value, "exp-1")), COLUMNS)
+    assert page.after == (value, "exp-1")
+    assert page.descending
+
+
+@pytest.mark.parametrize("text", ["", "x", "....", "e30", "W10", "bnVsbA", "é", "a" * 5_000, "WyItbmFtZSIsIHRydWUsICJ4Il0", "\ud800"])
+def test_garbage_is_no_cursor(text: str) -> None:
+    with pytest.raises(InvalidError) as refused:
+        keyset(PageRequest(sort="-name", cursor=text), COLUMNS)
+    assert refused.value.code == "invalid_cursor"
+
+
+def test_a_cursor_of_another_order_is_refused() -> None:
+    with pytest.raises(InvalidError):
+        keyset(PageRequest(sort="name", cursor=cursor("-name", "a", "x")), COLUMNS)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63), 10**40])
+def test_a_number_that_no_column_holds_is_refused(value: int) -> None:
+    with pytest.raises(InvalidError):
+        keyset(PageRequest(sort="name", cursor=cursor("name", value, "x")), COLUMNS)
+
+
+@pytest.mark.parametrize("sort", ["created;drop table", "__class__", "", "--name"])
+def test_only_listed_columns_sort(sort: str) -> None:
+    with pytest.raises(InvalidError) as refused:
+        keyset(PageRequest(sort=sort), COLUMNS)
+    assert refused.value.code == "invalid_sort"
+
+
+@pytest.mark.parametrize("limit", [0, -1, 501, 10**9])
+def test_limits_are_bounded(limit: int) -> None:
+    with pytest.raises(InvalidError):
+        keyset(PageRequest(limit=limit), COLUMNS)
+
+
+JOB = {"gpus": 0, "version": 1, "position": 3, "delay_seconds": 0.0}
+POOL = {"name": "lab", "registered": 2, "workers": 1, "slots": 4, "free_slots": 2, "most_gpus": 1, "versions": frozenset({1})}
+
+
+@pytest.mark.parametrize(
+    ("job", "pool", "words"),
+    [
+        ({}, {"registered": 0}, "palestra worker --pool lab"),
+        ({}, {"workers": 0}, "offline or draining"),
+        ({"gpus": 8}, {}, "offers 8 GPUs; the largest has 1"),
+        ({"version": 2}, {}, "upgrade the workers"),
+        ({"delay_seconds": 12.0}, {}, "Waits 12 s more"),
+        ({}, {"free_slots": 0}, "place 3 in the queue"),
+        ({}, {}, "asked to start"),
+    ],
+)
+def test_a_waiting_job_says_what_for(job: dict[str, float], pool: dict[str, int], words: str) -> None:
+    assert words in explain(Waiting(**{**JOB, **job}), PoolFacts(**{**POOL, **pool}))

@@ -1,0 +1,78 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.retry import COUNTED_CAUSES, LONGEST_DELAY, History, backoff, judge
+from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
+
+LONG = 3_600.0
+SHORT = 5.0
+
+
+def test_an_infrastructure_failure_is_retried_at_once_and_later_with_growing_delays() -> None:
+    history, delays = History(), []
+    for _ in range(10):
+        verdict = judge(Cause.LEASE_EXPIRED, LONG, history, max_attempts=20)
+        assert verdict.requeue
+        delays.append(verdict.delay)
+        history = verdict.history
+    assert delays == [0, 10, 20, 40, 80, 160, 320, 600, 600, 600]
+
+
+def test_a_job_fails_once_its_infrastructure_failures_are_used_up() -> None:
+    history = History(infrastructure_failures=2)
+    assert judge(Cause.WORKER_LOST, LONG, history, max_attempts=4).requeue
+    last = judge(Cause.WORKER_LOST, LONG, history, max_attempts=3)
+    assert not last.requeue
+    assert last.cause is Cause.WORKER_LOST
+
+
+def test_three_quick_deaths_in_a_row_are_poison() -> None:
+    history = History()
+    for _ in range(2):
+        verdict = judge(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
+        assert verdict.requeue
+        history = verdict.history
+    third = judge(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
+    assert not third.requeue
+    assert third.cause is Cause.POISON
+
+
+def test_a_long_life_between_quick_deaths_is_no_poison() -> None:
+    history = History()
+    for lived in (SHORT, SHORT, LONG, SHORT, SHORT):
+        verdict = judge(Cause.TRAINER_KILLED, lived, history, max_attempts=20)
+        assert verdict.requeue
+        history = verdict.history
+
+
+@pytest.mark.parametrize("cause", sorted(COUNTED_CAUSES))
+def test_a_counted_failure_is_retried_once_in_a_row(cause: Cause) -> None:
+    first = judge(cause, LONG, History(), max_attempts=20)
+    assert first.requeue
+    assert not judge(cause, LONG, first.history, max_attempts=20).requeue
+    between = judge(Cause.WORKER_LOST, LONG, first.history, max_attempts=20)
+    assert judge(cause, LONG, between.history, max_attempts=20).requeue
+
+
+@pytest.mark.parametrize("cause", sorted(set(Cause) - INFRASTRUCTURE_CAUSES - COUNTED_CAUSES))
+def test_everything_else_fails_with_its_own_cause(cause: Cause) -> None:
+    verdict = judge(cause, SHORT, History(quick_deaths=2), max_attempts=20)
+    assert not verdict.requeue
+    assert verdict.cause is cause
+
+
+@given(st.integers(0, 10_000))
+def test_delays_grow_up_to_ten_minutes(failures: int) -> None:
+    assert 0 <= backoff(failures) <= backoff(failures + 1) <= LONGEST_DELAY
+
+
+@given(st.lists(st.tuples(st.sampled_from(Cause), st.floats(0, 10_000)), max_size=200))
+def test_no_sequence_of_failures_is_retried_for_ever(failures: list[tuple[Cause, float]]) -> None:
+    history, requeued = History(), 0
+    for cause, lived in failures:
+        verdict = judge(cause, lived, history, max_attempts=20)
+        if not verdict.requeue:
+            return
+        history, requeued = verdict.history, requeued + 1
+    assert requeued <= 2 * 20
