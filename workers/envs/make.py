@@ -1,12 +1,14 @@
 """Makes environments from the definition's `EnvSpec`."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec as Registered
 
+from palestra.contract.documents import JsonScalar
 from palestra.contract.envs import EnvSpec
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.envs.episode import EpisodeEnv
@@ -25,9 +27,11 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
         PartNotFoundError: If the id is not registered here, or cannot be imported.
         DefinitionError: If the environment cannot be made with these arguments, or its spaces are not arrays.
     """
-    count = num_envs or spec.num_envs
-    limit = max_episode_steps or spec.max_episode_steps
-    makers: list[Callable[[], EpisodeEnv]] = [functools.partial(make_episode_env, spec, index, limit) for index in range(count)]
+    registered = _registered(spec.id)
+    limit = max_episode_steps or spec.max_episode_steps or registered.max_episode_steps
+    makers: list[Callable[[], EpisodeEnv]] = [
+        functools.partial(_make_one, registered, spec.kwargs, index, limit) for index in range(num_envs or spec.num_envs)
+    ]
     first = makers[0]()
     try:
         _check_spaces(spec.id, first)
@@ -40,27 +44,27 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
     return ProcessVector(makers)
 
 
-def make_episode_env(spec: EnvSpec, index: int = 0, max_episode_steps: int | None = None) -> EpisodeEnv:
-    """Returns one environment with its time limit, as `make_vector` steps it."""
-    registered = deepcopy(_registered(spec.id))
-    limit = max_episode_steps or registered.max_episode_steps
-    registered.order_enforce = False
-    registered.disable_env_checker = True
+def _registered(env_id: str) -> Registered:
+    """Returns a copy of what the id stands for: processes that are started later may not know what was registered here by code."""
     try:
-        options: dict[str, Any] = {**spec.kwargs, "max_episode_steps": -1}
-        env: gym.Env[Any, Any] = gym.make(registered, **options)
-    except (ImportError, gym.error.DependencyNotInstalled) as error:
-        raise PartNotFoundError(f"{spec.id} needs a package that this worker lacks: {error}") from error
-    except Exception as error:
-        raise DefinitionError(f"{spec.id} cannot be made with env.kwargs {spec.kwargs}: {type(error).__name__}: {error}") from error
-    return EpisodeEnv(env, index, limit)
-
-
-def _registered(env_id: str) -> gym.envs.registration.EnvSpec:
-    try:
-        return gym.spec(env_id)
+        registered = deepcopy(gym.spec(env_id))
     except (ImportError, gym.error.Error) as error:
         raise PartNotFoundError(f"{env_id} is not an environment of this worker: {error}") from error
+    registered.order_enforce = False
+    registered.disable_env_checker = True
+    return registered
+
+
+def _make_one(registered: Registered, kwargs: Mapping[str, JsonScalar], index: int, limit: int | None) -> EpisodeEnv:
+    options: dict[str, Any] = {**kwargs, "max_episode_steps": -1}
+    try:
+        env: gym.Env[Any, Any] = gym.make(registered, **options)
+    except (ImportError, gym.error.DependencyNotInstalled) as error:
+        raise PartNotFoundError(f"{registered.id} needs a package that this worker lacks: {error}") from error
+    except Exception as error:
+        message = f"{registered.id} cannot be made with env.kwargs {dict(kwargs)}: {type(error).__name__}: {error}"
+        raise DefinitionError(message) from error
+    return EpisodeEnv(env, index, limit)
 
 
 def _check_spaces(env_id: str, env: EpisodeEnv) -> None:

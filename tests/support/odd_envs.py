@@ -1,0 +1,94 @@
+"""Environments that do what an honest one never does, or that save themselves."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+
+class Walk(gym.Env[np.ndarray, Any]):
+    """Counts its steps; the reward is the action; ends after `length` steps, or never."""
+
+    observation_space = gym.spaces.Box(-1e6, 1e6, (2,), np.float32)
+    action_space = gym.spaces.Discrete(3)
+
+    def __init__(self, length: int = 0, *, random_length: bool = False) -> None:
+        self.length = length
+        self.random_length = random_length
+        self.steps = 0
+        self.start = 0.0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        self.start = float(self.np_random.random())
+        if self.random_length:
+            self.length = int(self.np_random.integers(2, 12))
+        return self._observation(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        return self._observation(), float(action), self.steps == self.length, False, {}
+
+    def _observation(self) -> np.ndarray:
+        return np.array([self.start, self.steps], np.float32)
+
+
+class Restless(Walk):
+    """Draws from a source that no seed reaches."""
+
+    _source = np.random.default_rng()
+
+    def _observation(self) -> np.ndarray:
+        return np.array([self._source.random(), self.steps], np.float32)
+
+
+class SelfSaving(Restless):
+    """Not repeatable, but knows its state."""
+
+    def snapshot_state(self) -> dict[str, Any]:
+        return {"steps": self.steps, "start": self.start}
+
+    def restore_state(self, state: dict[str, Any]) -> None:
+        self.steps, self.start = state["steps"], state["start"]
+
+
+class Broken(Walk):
+    """Raises in its third step."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        if self.steps == 2:
+            raise ValueError("the robot fell over")
+        return super().step(action)
+
+
+class Full(Walk):
+    """Finds the disk full."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        raise OSError(28, "No space left on device")
+
+
+class Leaver(Walk):
+    """Calls sys.exit."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        raise SystemExit(0)
+
+
+class Nested(gym.Env[Any, Any]):
+    """Has an observation that is no array."""
+
+    observation_space = gym.spaces.Dict({"a": gym.spaces.Discrete(2)})
+    action_space = gym.spaces.Discrete(2)
+
+
+def register() -> None:
+    """Registers them all, once."""
+    for kind in (Walk, Restless, SelfSaving, Broken, Full, Leaver, Nested):
+        name = f"Odd{kind.__name__}-v0"
+        if name not in gym.registry:
+            gym.register(name, f"{kind.__module__}:{kind.__name__}")
+
+
+register()

@@ -1,0 +1,154 @@
+"""Real trainings in this process: work orders, parts, and what they recorded."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from palestra.contract.definition import definition_hash
+from palestra.contract.names import new_id
+from palestra.contract.telemetry import RunRecord
+from palestra.contract.work_order import WorkOrder
+from workers.build.assemble import Training, TrainingContext, assemble_training
+from workers.build.runtime import prepare_process
+from workers.control import ControlFlag
+from workers.core.types import StopReason
+from workers.snapshot.store import LoadedSnapshot, load_snapshot
+
+RUN = new_id("run")
+
+
+class ListSink:
+    """Keeps the records that a recorder writes."""
+
+    def __init__(self) -> None:
+        self.records: list[RunRecord] = []
+
+    def append(self, records: Iterable[RunRecord]) -> int:
+        self.records.extend(records)
+        return len(self.records)
+
+
+def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[str, Any]:
+    """Returns a small definition; `sections` replace or add to its own."""
+    agents = {
+        "dqn": {
+            "name": "dqn",
+            "batch_size": 16,
+            "learning_starts": 60,
+            "hidden_sizes": [16],
+            "target_update_every": 25,
+            "buffer_size": 500,
+        },
+        "ppo": {"name": "ppo", "rollout_steps": 32, "minibatch_size": 16, "passes": 2, "hidden_sizes": [16]},
+    }
+    base: dict[str, Any] = {
+        "kind": "rl",
+        "schema_version": 1,
+        "name": "test",
+        "env": {"id": "CartPole-v1", "num_envs": num_envs},
+        "agent": agents[agent],
+        "loop": {"env_steps": 600, "epoch_env_steps": 100},
+        "evaluation": {"every_env_steps": 250, "episodes": 3, "max_episode_steps": 50},
+        "snapshot": {"every_env_steps": 130},
+    }
+    return {**base, **sections}
+
+
+def work_order(document: dict[str, Any], *, seed: int = 7, schedule: str = "train", **run: Any) -> WorkOrder:
+    """Returns a work order of one run."""
+    order = {
+        "version": 1,
+        "attempt_id": new_id("att"),
+        "attempt_number": 1,
+        "job_id": new_id("job"),
+        "experiment_id": "test-0000000000000000",
+        "schedule": schedule,
+        "definition": document,
+        "code": {"kind": "builtin"},
+        "resources": {},
+        "limits": {},
+        "runs": [{"run_id": RUN, "seed": seed, "fence": 1, **run}],
+    }
+    return WorkOrder.model_validate_json(json.dumps(order))
+
+
+class Trained:
+    """One attempt at training a definition.
+
+    Args:
+        order: What to train.
+        directory: Where its snapshots go.
+        snapshot: Where it begins.
+    """
+
+    def __init__(self, order: WorkOrder, directory: Path, snapshot: Path | None = None) -> None:
+        self.order = order
+        self.snapshots = directory
+        self.sink = ListSink()
+        self.control = ControlFlag()
+        self._snapshot = None if snapshot is None else load(order, snapshot)
+        self.exact: bool | None = None
+
+    def run(self, stop_at: int | None = None, pause_at: int | None = None) -> "Trained":
+        """Trains to the end; `stop_at` leaves the loop as a kill would, `pause_at` as an order does."""
+        device = prepare_process(self.order.resources, self.order.runs[0].seed)
+        context = TrainingContext(
+            order=self.order, run=self.order.runs[0], snapshots=self.snapshots, sink=self.sink, control=self.control, device=device
+        )
+        with assemble_training(context) as training:
+            if self._snapshot is not None:
+                self.exact = training.resume(self._snapshot).exact
+            self._drive(training, stop_at, pause_at)
+        return self
+
+    def _drive(self, training: Training, stop_at: int | None, pause_at: int | None) -> None:
+        for clock in training.engine.ticks():
+            if pause_at is not None and clock.env_steps >= pause_at:
+                self.control.give(StopReason.PAUSE)
+                pause_at = None
+            if stop_at is not None and clock.env_steps >= stop_at:
+                return
+
+    def snapshot_at(self, reason: str) -> tuple[Path, int]:
+        """Returns the newest snapshot with a reason, and its env_step."""
+        written = [record for record in self.dumped() if record["type"] == "snapshot" and record["reason"] == reason]
+        return self.snapshots / written[-1]["snapshot_id"], written[-1]["env_step"]
+
+    def weights(self) -> str:
+        """Returns the SHA-256 of the agent's tensors in the last snapshot."""
+        files = [record for record in self.dumped() if record["type"] == "snapshot"][-1]["files"]
+        return next(file["sha256"] for file in files if file["name"] == "agent.safetensors")
+
+    def dumped(self) -> list[dict[str, Any]]:
+        """Returns the records as JSON."""
+        return [record.model_dump(mode="json") for record in self.sink.records]
+
+    def points(self, until: int | None = None) -> list[tuple[Any, ...]]:
+        """Returns everything that curves show, sorted, without wall times; `until` drops what came after that env_step."""
+        rows: list[tuple[Any, ...]] = []
+        for record in self.dumped():
+            rows += _rows(record)
+        return sorted((row for row in rows if until is None or row[1] <= until), key=repr)
+
+
+def _rows(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+    match record["type"]:
+        case "points":
+            columns = zip(record["env_step"], record["update"], record["episode"], record["value"], strict=True)
+            return [(record["series"], *row) for row in columns]
+        case "episodes":
+            names = ("env_step", "env_index", "update", "episode", "episode_return", "episode_length", "terminated")
+            return [("episode", *row) for row in zip(*(record[name] for name in names), strict=True)]
+        case "evaluation":
+            return [("evaluation", record["env_step"], record["update"], record["returns"], record["seed"], record["final"])]
+        case "experiment_stats":
+            stats = {key: value for key, value in record.items() if key not in {"wall", "run"}}
+            return [("stats", record["total_env_steps"], json.dumps(stats, sort_keys=True))]
+        case _:
+            return []
+
+
+def load(order: WorkOrder, directory: Path) -> LoadedSnapshot:
+    """Returns a snapshot of the order's run."""
+    return load_snapshot(directory, run_id=RUN, definition_hash=definition_hash(order.definition))
