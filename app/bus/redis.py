@@ -23,6 +23,7 @@ _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 5.0
 _TIMEOUT: Final = 5.0
 _LISTEN_SECONDS: Final = 10.0
+_CANCEL_SECONDS: Final = 0.05
 _Work = Callable[[Redis], Awaitable[None]]
 _FAILURES: Final = (RedisError, OSError, TimeoutError)
 
@@ -50,9 +51,14 @@ class RedisBus(MemoryBus):
 
     async def run(self) -> None:
         """Carries bells until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._keep(self._send, "send"))
-            tasks.create_task(self._keep(self._listen, "listen"))
+        owners = {asyncio.create_task(self._keep(self._send, "send")), asyncio.create_task(self._keep(self._listen, "listen"))}
+        try:
+            await asyncio.wait(owners)
+        finally:
+            while owners:  # redis-py now and then swallows a cancellation that meets an answer: cancel until it is heard
+                for owner in owners:
+                    owner.cancel()
+                _, owners = await asyncio.wait(owners, timeout=_CANCEL_SECONDS)
 
     async def connected(self, seconds: float) -> bool:
         """Returns whether bells of other processes are heard now, waiting for at most `seconds`."""
@@ -76,8 +82,9 @@ class RedisBus(MemoryBus):
             wait = min(wait * 2, _LONGEST_WAIT)
 
     def _connect(self) -> Redis:
+        keepalive = {} if self._url.startswith("unix:") else {"socket_keepalive": True}
         return Redis.from_url(
-            self._url, single_connection_client=True, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT, socket_keepalive=True
+            self._url, single_connection_client=True, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT, **keepalive
         )
 
     async def _send(self, connection: Redis) -> None:

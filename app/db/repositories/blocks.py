@@ -48,7 +48,7 @@ async def projects_of(session: Session, run_ids: Collection[str]) -> dict[str, s
     """Returns the project of each run that exists."""
     found: dict[str, str] = {}
     for some in _cut(list(run_ids)):
-        found.update((await session.execute(select(Run.id, Run.project_id).where(Run.id.in_(some)))).tuples().all())
+        found.update((await session.execute(select(Run.id, Run.project_id).where(Run.id.in_(some)))).all())
     return found
 
 

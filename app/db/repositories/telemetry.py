@@ -49,7 +49,7 @@ async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKe
 async def count_series(session: Session, run_ids: Collection[str]) -> dict[str, int]:
     """Returns how many series each run has."""
     query = select(Series.run_id, func.count()).where(Series.run_id.in_(run_ids)).group_by(Series.run_id)
-    return dict((await session.execute(query)).tuples().all())
+    return dict((await session.execute(query)).all())
 
 
 async def add_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> list[int]:

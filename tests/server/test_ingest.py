@@ -1,0 +1,288 @@
+"""Exactly once, in order, whatever the way there: the ingest on both databases."""
+
+import asyncio
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from app.db.engine import Database
+from app.db.models import Block, EpochStats, Evaluation, Event, LogBlock, Run, Series, TelemetryBatch
+from app.domain.errors import ConflictError, DomainError, ForbiddenError, InvalidError, UnavailableError
+from app.metrics import blocks
+from app.services import ingest
+from app.services.ingest import Delivery
+from app.services.intake import Intake
+from palestra.contract.names import Schedule
+from palestra.contract.states import Cause, Outcome
+from tests.support import records
+from tests.support.records import Json, delivery
+from tests.support.world import World
+
+
+@dataclass
+class Training:
+    """A run under training."""
+
+    world: World
+    database: Database
+    run_id: str
+    job_id: str
+    worker_id: str
+    attempt_id: str
+
+    async def send(self, first_seq: int, content: Sequence[Json], *, attempt_id: str | None = None) -> int:
+        async with self.database.write() as session:
+            return await ingest.take(session, delivery(attempt_id or self.attempt_id, first_seq, content))
+
+    async def refused(self, first_seq: int, content: Sequence[Json], **options: Any) -> DomainError:
+        with pytest.raises(DomainError) as caught:
+            await self.send(first_seq, content, **options)
+        return caught.value
+
+    async def stored(self, name: str, *, run_id: str | None = None) -> list[float]:
+        async with self.database.read() as session:
+            query = select(Block.content).join(Series, Series.id == Block.series_id)
+            query = query.where(Series.name == name, Series.run_id == (run_id or self.run_id)).order_by(Block.fence, Block.first_seq)
+            return [value for content in await session.scalars(query) for value in blocks.decode(content).value.tolist()]
+
+    async def count(self, model: Any) -> int:
+        async with self.database.read() as session:
+            return len((await session.scalars(select(model))).all())
+
+
+@pytest.fixture
+async def training(world: World, database: Database) -> Training:
+    registered = await world.register()
+    job = await world.one_job()
+    claimed = await world.start(job.id, registered.worker_id)
+    order = claimed.work_order
+    return Training(world, database, order.runs[0].run_id, job.id, registered.worker_id, order.attempt_id)
+
+
+async def test_every_kind_of_record_lands_where_it_belongs(training: Training) -> None:
+    run = training.run_id
+    acked = await training.send(
+        1,
+        [
+            records.points(run, "loss", [10, 20], [1.5, "NaN"]),
+            records.episodes(run, [1, 2]),
+            records.evaluation(run, 20, 12.5),
+            records.stats(run, 30),
+            records.log(run, "one", "two"),
+            records.system(run, cpu=0.5, memory=3.0),
+            records.note(run, "hello"),
+        ],
+    )
+    assert acked == 7
+    assert (await training.stored("loss"))[0] == 1.5
+    assert math.isnan((await training.stored("loss"))[1])
+    assert await training.stored("episode/return") == [1.0, 2.0]
+    assert await training.stored("episode/length") == [10.0, 10.0]
+    assert await training.stored("system/cpu") == [0.5]
+    assert [await training.count(model) for model in (Evaluation, EpochStats, LogBlock, TelemetryBatch)] == [1, 1, 1, 1]
+    view = await training.world.run(run)
+    assert (view.progress.env_step, view.progress.episode) == (30, 2)
+    assert view.latest_evaluation is not None
+    assert view.latest_evaluation.mean == 12.5
+    assert view.attempts[0].acked_seq == 7
+    async with training.database.read() as session:
+        kinds = [event.type for event in await session.scalars(select(Event).where(Event.run_id == run).order_by(Event.id))]
+    assert kinds[-8:] == ["points"] * 5 + ["log", "evaluation", "stats"]
+
+
+async def test_repeats_and_overlaps_change_nothing(training: Training) -> None:
+    content = [records.points(training.run_id, "loss", [step]) for step in range(1, 6)]
+    assert await training.send(1, content[:3]) == 3
+    assert await training.send(1, content[:3]) == 3
+    assert await training.send(2, content[1:5]) == 5
+    assert await training.send(3, content[2:4]) == 5
+    assert await training.stored("loss") == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+async def test_a_gap_names_the_record_to_go_on_from(training: Training) -> None:
+    await training.send(1, [records.points(training.run_id, "loss", [1])])
+    refusal = await training.refused(3, [records.points(training.run_id, "loss", [3])])
+    assert isinstance(refusal, ConflictError)
+    assert (refusal.code, refusal.extra) == ("seq_gap", {"expected_seq": 2})
+
+
+async def test_another_content_under_a_used_number_is_a_conflict(training: Training) -> None:
+    await training.send(1, [records.points(training.run_id, "loss", [1]), records.points(training.run_id, "loss", [2])])
+    other = [records.points(training.run_id, "loss", [2], [2.5]), records.points(training.run_id, "loss", [3])]
+    assert (await training.refused(2, other)).code == "seq_conflict"
+    assert await training.stored("loss") == [1.0, 2.0]
+
+
+async def test_a_run_that_the_attempt_does_not_carry_is_refused_as_a_whole(training: Training) -> None:
+    foreign = "run_" + "0" * 26
+    refusal = await training.refused(1, [records.points(training.run_id, "loss", [1]), records.points(foreign, "loss", [1])])
+    assert isinstance(refusal, ForbiddenError)
+    assert await training.stored("loss") == []
+
+
+async def test_an_ended_attempt_may_not_write(training: Training) -> None:
+    await training.world.release(training.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
+    assert (await training.refused(1, [records.log(training.run_id, "late")])).code == "stale_attempt"
+
+
+async def test_an_older_attempt_may_not_write_over_a_newer_one(training: Training) -> None:
+    await training.send(1, [records.points(training.run_id, "loss", [1])])
+    await training.world.heartbeat(training.worker_id, dead=[training.attempt_id])
+    newer = await training.world.start(training.job_id, training.worker_id, attempt=2, slot=1)
+    assert (await training.refused(2, [records.points(training.run_id, "loss", [2])])).code == "stale_attempt"
+    new_id = newer.work_order.attempt_id
+    assert await training.send(1, [records.points(training.run_id, "loss", [7])], attempt_id=new_id) == 1
+    assert await training.stored("loss") == [1.0, 7.0]
+
+
+async def test_names_below_evaluation_are_reserved(training: Training) -> None:
+    refusal = await training.refused(1, [records.points(training.run_id, "evaluation/mean", [1])])
+    assert (refusal.code, refusal.pointer) == ("reserved_series", "/records/0")
+
+
+async def test_too_many_series_refuse_the_whole_batch(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.intake_rows.MAX_SERIES_PER_RUN", 3)
+    await training.send(1, [records.points(training.run_id, name, [1]) for name in "abc"])
+    refusal = await training.refused(4, [records.points(training.run_id, "a", [2]), records.points(training.run_id, "d", [2])])
+    assert isinstance(refusal, InvalidError)
+    assert refusal.code == "too_many_metrics"
+    assert await training.stored("a") == [1.0]
+    assert await training.send(4, [records.points(training.run_id, "a", [2])]) == 4
+
+
+async def test_an_evaluate_job_may_not_write_training_state(training: Training) -> None:
+    run = training.run_id
+    await training.world.release(training.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
+    job = await _evaluate_job(training)
+    if job is None:
+        pytest.skip("needs a stored snapshot")
+    assert (await training.refused(1, [records.points(run, "loss", [1])], attempt_id=job)).code == "not_training"
+
+
+async def _evaluate_job(training: Training) -> str | None:
+    try:
+        job = await training.world.add_job(training.run_id, Schedule.EVALUATE)
+    except DomainError:
+        return None
+    return (await training.world.start(job.id, training.worker_id, slot=2)).work_order.attempt_id
+
+
+@pytest.mark.parametrize("value", [-0.0, 5e-324, 1.7976931348623157e308, "NaN", "Infinity", "-Infinity"])
+async def test_special_numbers_are_stored_exactly(training: Training, value: Any) -> None:
+    await training.send(1, [records.points(training.run_id, "loss", [1], [value]), records.evaluation(training.run_id, 1, value)])
+    expected = float(value)
+    (stored,) = await training.stored("loss")
+    assert repr(stored) == repr(expected)
+    latest = (await training.world.run(training.run_id)).latest_evaluation
+    assert latest is not None
+    assert repr(latest.mean) == repr(expected)
+
+
+async def test_a_full_log_says_so_once(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.intake_rows.MAX_LOG_BYTES", 20)
+    for seq in range(1, 6):
+        await training.send(seq, [records.log(training.run_id, f"line {seq}")])
+    async with training.database.read() as session:
+        ends = [block.last_line for block in await session.scalars(select(LogBlock).order_by(LogBlock.first_line))]
+    assert ends == [1, 2, 3]
+
+
+async def test_the_speed_of_a_run_follows_its_batches(training: Training) -> None:
+    for seq in range(1, 4):
+        await training.send(seq, [records.points(training.run_id, "loss", [seq * 100])])
+    async with training.database.read() as session:
+        run = (await session.scalars(select(Run).where(Run.id == training.run_id))).one()
+    assert run.env_steps_per_second is not None
+    assert run.env_steps_per_second > 0
+
+
+def _cuts(size: int, chooser: random.Random) -> list[tuple[int, int]]:
+    """Batches that cover 1 to size in any order, with repeats, overlaps and gaps in between."""
+    cuts = [(first, min(size, first + chooser.randint(0, 4))) for first in range(1, size + 1)]
+    wild = [chooser.choice(cuts) for _ in range(size)]
+    return wild + cuts
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+async def test_any_order_of_deliveries_equals_one_delivery_in_order(training: Training, seed: int) -> None:
+    chooser = random.Random(seed)
+    base = await _acked(training)
+    content = [records.points(training.run_id, f"s{seed}/{chooser.randint(0, 2)}", [i], [chooser.random()]) for i in range(1, 13)]
+    for first, last in _cuts(len(content), chooser):
+        try:
+            await training.send(base + first, content[first - 1 : last])
+        except ConflictError as refusal:
+            assert refusal.code == "seq_gap"  # noqa: PT017 - the refusal is expected now and then
+    for name in {record["series"] for record in content}:
+        assert await training.stored(name) == [record["value"][0] for record in content if record["series"] == name]
+    assert await _acked(training) == base + len(content)
+
+
+async def _acked(training: Training) -> int:
+    return (await training.world.run(training.run_id)).attempts[0].acked_seq
+
+
+@pytest.fixture
+async def intake(database: Database) -> Any:
+    started = Intake(database, 0.02)
+    task = asyncio.create_task(started.run())
+    yield started
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_batches_that_arrive_together_share_a_commit(training: Training, intake: Intake) -> None:
+    commits: list[frozenset[str]] = []
+    training.database.listeners.append(commits.append)
+    content = [[records.points(training.run_id, "loss", [seq])] for seq in range(1, 21)]
+    answers = await asyncio.gather(
+        *(intake.take(delivery(training.attempt_id, seq, batch)) for seq, batch in enumerate(content, start=1)), return_exceptions=True
+    )
+    assert answers == list(range(1, 21))
+    assert len(commits) == 1
+    assert await training.stored("loss") == [float(seq) for seq in range(1, 21)]
+
+
+async def test_a_refused_batch_leaves_the_others_of_its_group_alone(training: Training, intake: Intake) -> None:
+    good = delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
+    gap = delivery(training.attempt_id, 9, [records.points(training.run_id, "loss", [9])])
+    reserved = delivery(training.attempt_id, 2, [records.points(training.run_id, "evaluation/mean", [9])])
+    answers = await asyncio.gather(intake.take(good), intake.take(gap), intake.take(reserved), return_exceptions=True)
+    assert answers[0] == 1
+    assert [getattr(answer, "code", None) for answer in answers[1:]] == ["seq_gap", "reserved_series"]
+
+
+async def test_a_failing_group_is_tried_batch_by_batch(training: Training, intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = ingest.take
+
+    async def fails_for_the_second(session: Any, given: Delivery) -> int:
+        if given.batch.first_seq == 2:
+            raise RuntimeError("a fault of ours")
+        return await taken(session, given)
+
+    monkeypatch.setattr(ingest, "take", fails_for_the_second)
+    deliveries = [delivery(training.attempt_id, seq, [records.points(training.run_id, "loss", [seq])]) for seq in (1, 2)]
+    answers = await asyncio.gather(*(intake.take(one) for one in deliveries), return_exceptions=True)
+    assert answers[0] == 1
+    assert isinstance(answers[1], UnavailableError)
+    assert await training.stored("loss") == [1.0]
+
+
+async def test_what_waits_at_a_stop_is_answered_and_not_written(training: Training) -> None:
+    intake = Intake(training.database, 10.0)
+    task = asyncio.create_task(intake.run())
+    asked = asyncio.create_task(intake.take(delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(UnavailableError):
+        await asked
+    assert await training.stored("loss") == []
