@@ -91,10 +91,11 @@ class Stack:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for started in self.processes.values():
+            started.kill()
+            started.wait(10)
         for process in self.marked_processes():
             process.kill()
-        for started in self.processes.values():
-            started.wait(10)
 
     def _token(self, scopes: str, name: str) -> str:
         return str(json.loads(self.run("app.admin", "token", "--scopes", scopes, "--name", name))["secret"])
