@@ -1,4 +1,4 @@
-"""Commands that become another program: `palestra server`, `palestra worker`, `palestra db upgrade`, `palestra login-link`.
+"""Commands that become another program: `palestra server | daemons | worker`, `palestra db upgrade`, `palestra login-link`.
 
 The command's process turns into that program, so its signals, exit code and standard streams are the program's own.
 """
@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands."""
     database = typer.Typer(help="Keeps the database.", no_args_is_help=True, rich_markup_mode=None)
     app.command(**_RAW)(server)
+    app.command(**_RAW)(daemons)
     app.command(**_RAW)(worker)
     app.command(name="login-link", **_RAW)(login_link)
     database.command(**_RAW)(upgrade)
@@ -31,6 +32,11 @@ def register(app: typer.Typer) -> None:
 def server(context: typer.Context) -> None:
     """Runs the server with its daemons; `palestra server --help` lists its options."""
     become("app.main", "server", [_as_log_format(argument) for argument in context.args])
+
+
+def daemons(context: typer.Context) -> None:
+    """Runs dispatcher, reaper and compactor as a process of their own; `palestra server --no-daemons` leaves them to it."""
+    become("app.daemons", "server", [_as_log_format(argument) for argument in context.args])
 
 
 def worker(context: typer.Context) -> None:

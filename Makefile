@@ -1,0 +1,83 @@
+# Each target does its own set-up: a virtual environment in .venv, what pip installs (pinned in constraints.txt), the built dashboard.
+# Stamps in .setup make repeated calls quick. Nothing has to be installed by hand but Python >= 3.11.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := .setup
+NODE := tools/with-node.sh
+FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json \
+	frontend/postcss.config.cjs -type f 2>/dev/null)
+BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
+
+export PYTHONDONTWRITEBYTECODE ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
+
+.PHONY: help demo up test test-slow check bench format clean
+
+help:
+	@echo "make demo       three seeds of DQN on CartPole through the whole of Palestra; stops by itself"
+	@echo "make up         serves on http://127.0.0.1:8080 until Ctrl-C; data lies in .palestra"
+	@echo "make test       all tests: backend, frontend, browser"
+	@echo "make test-slow  long trainings and soaks"
+	@echo "make check      formatters, linters, types, import rules"
+	@echo "make bench      benchmarks; prints figures and ratios"
+
+demo: $(STAMPS)/run $(STAMPS)/frontend
+	@$(BIN)/palestra demo $(DEMO)
+
+up: $(STAMPS)/run $(STAMPS)/frontend
+	@$(BIN)/palestra up $(UP)
+
+test: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+	@tools/test.sh "$(BIN)" $(TEST)
+
+test-slow: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+	@$(BIN)/pytest -m slow --timeout 7200 $(TEST)
+
+check: $(STAMPS)/dev $(STAMPS)/npm
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(NODE) npm --prefix frontend run check
+
+bench: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || failed=1; done; exit $${failed:-0}
+
+format: $(STAMPS)/dev $(STAMPS)/npm
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(NODE) npm --prefix frontend run fix
+
+clean:
+	rm -rf $(STAMPS) $(VENV) frontend/node_modules frontend/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@tools/make-venv.sh $(VENV)
+
+# What runs: server, worker, embedded broker. The tools of the tests come on top.
+$(STAMPS)/run: pyproject.toml constraints.txt | $(BIN)/python
+	@tools/install.sh $(BIN) "server,worker,embedded"
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
+	@tools/install.sh $(BIN) "server,worker,embedded,dev"
+	@mkdir -p $(STAMPS) && touch $(STAMPS)/run $@
+
+$(STAMPS)/npm: frontend/package-lock.json | $(STAMPS)/run
+	@echo "Installing the dashboard's packages ..."
+	@$(NODE) npm --prefix frontend ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(STAMPS)/frontend: $(STAMPS)/npm $(FRONTEND_SOURCES)
+	@echo "Building the dashboard ..."
+	@$(NODE) npm --prefix frontend run --silent build
+	@touch $@
+
+$(STAMPS)/chromium:
+	@tools/ensure-chromium.sh
+	@mkdir -p $(STAMPS) && touch $@

@@ -1,0 +1,111 @@
+"""A small real HTTP server that answers as it is told and remembers what it was asked."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+
+@dataclass
+class Asked:
+    """One request."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass
+class Answer:
+    """One answer; `raw` goes out as it is, `drop` closes the connection without any."""
+
+    status: int = 200
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+    drop: bool = False
+
+
+Rule = Callable[[Asked], Answer]
+
+
+class Peer:
+    """The server: `answers[(METHOD, path)]` are used up one by one, the last one stays."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.answers: dict[tuple[str, str], list[Answer | Rule]] = {}
+        self.url = ""
+
+    def on(self, method: str, path: str, *answers: Answer | Rule) -> None:
+        """Sets the answers of a route below `/api/v1`."""
+        self.answers[(method, f"/api/v1{path}")] = list(answers)
+
+    def reply(self, asked: Asked) -> Answer:
+        """Returns the next answer."""
+        self.asked.append(asked)
+        rules = self.answers.get((asked.method, asked.path))
+        if not rules:
+            return Answer(404, problem(404, "not_found", "There is no such resource in this project."))
+        rule = rules.pop(0) if len(rules) > 1 else rules[0]
+        return rule if isinstance(rule, Answer) else rule(asked)
+
+
+def problem(status: int, code: str, detail: str, errors: tuple[dict[str, str], ...] = ()) -> dict[str, Any]:
+    """Returns problem details."""
+    return {
+        "type": f"urn:palestra:problem:{code}",
+        "title": "x",
+        "status": status,
+        "code": code,
+        "detail": detail,
+        "request_id": "req_1",
+        "errors": list(errors),
+    }
+
+
+@contextmanager
+def running_peer() -> Iterator[Peer]:
+    """Runs a peer on a free port."""
+    peer = Peer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _serve(self) -> None:
+            parts = urlsplit(self.path)
+            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, json.loads(raw) if raw else None)
+            answer = peer.reply(asked)
+            if answer.drop:
+                self.close_connection = True
+                return
+            content = answer.raw if answer.raw is not None else json.dumps(answer.body).encode()
+            self.send_response(answer.status)
+            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(content)), **answer.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_DELETE = _serve  # noqa: N815 - the names that the base class looks for
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's signature
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        peer.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield peer
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,163 @@
+"""JSON answers of the API, as small as they may be."""
+
+from typing import Any
+
+NOW = "2026-01-02T03:04:05Z"
+RUN = "run_" + "0" * 26
+JOB = "job_" + "0" * 26
+
+
+def numbered(prefix: str, number: int) -> str:
+    """Returns an identifier."""
+    return f"{prefix}_{number:026d}"
+
+
+def definition(**changes: Any) -> dict[str, Any]:
+    """Returns a definition document."""
+    return {
+        "kind": "rl",
+        "name": "sample",
+        "env": {"id": "CartPole-v1"},
+        "agent": {"name": "dqn"},
+        "loop": {"env_steps": 1_000},
+        **changes,
+    }
+
+
+def experiment(**changes: Any) -> dict[str, Any]:
+    """Returns an experiment."""
+    return {
+        "id": "sample-0123456789abcdef",
+        "name": "sample",
+        "notes": "",
+        "kind": "rl",
+        "agent": "dqn",
+        "env": "CartPole-v1",
+        "schema_version": 1,
+        "definition_hash": "0" * 64,
+        "code": {"kind": "builtin"},
+        "state": "queued",
+        "runs": {"queued": 1},
+        "latest_evaluation": None,
+        "created_at": NOW,
+        "created_by": "admin",
+        "archived_at": None,
+        "definition": definition(),
+        **changes,
+    }
+
+
+def evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
+    """Returns an evaluation."""
+    lengths = {f"length_{name}": mean for name in ("mean", "median", "stdev", "min", "max")}
+    return {
+        "id": numbered("evl", 1),
+        "run_id": RUN,
+        "job_id": JOB,
+        "attempt_id": numbered("att", 1),
+        "snapshot_id": None,
+        "env_step": 500,
+        "update": 5,
+        "episode": 7,
+        "wall": 1.0,
+        "episodes": 20,
+        "mean": mean,
+        "median": mean,
+        "stdev": 1.0,
+        "min": mean - 1,
+        "max": mean + 1,
+        **lengths,
+        "returns": [],
+        "seed": 3,
+        "final": True,
+        "superseded": False,
+        "created_at": NOW,
+        **changes,
+    }
+
+
+def run(**changes: Any) -> dict[str, Any]:
+    """Returns a run."""
+    progress = {"env_step": 500, "update": 5, "episode": 7, "fraction": 0.5, "env_steps_per_second": 100.0}
+    return {
+        "id": RUN,
+        "experiment_id": "sample-0123456789abcdef",
+        "seed": 0,
+        "replicate": 0,
+        "state": "running",
+        "cause": None,
+        "failure": None,
+        "fence": 1,
+        "progress": progress,
+        "resume_quality": "fresh",
+        "latest_evaluation": None,
+        "best_evaluation": None,
+        "job_id": JOB,
+        "created_at": NOW,
+        "started_at": NOW,
+        "finished_at": None,
+        **changes,
+    }
+
+
+def run_detail(**changes: Any) -> dict[str, Any]:
+    """Returns a run with its parts."""
+    return {**run(), "attempts": [], "jobs": [], "definition": definition(), **changes}
+
+
+def job(**changes: Any) -> dict[str, Any]:
+    """Returns a job."""
+    return {
+        "id": JOB,
+        "experiment_id": "sample-0123456789abcdef",
+        "run_ids": [RUN],
+        "schedule": "train",
+        "state": "running",
+        "cause": None,
+        "failure": None,
+        "waiting": None,
+        "position": None,
+        "pool": "default",
+        "priority": 0,
+        "resources": {},
+        "limits": {},
+        "evaluate": None,
+        "attempts": 1,
+        "worker_id": None,
+        "created_at": NOW,
+        "created_by": "admin",
+        "started_at": NOW,
+        "finished_at": None,
+        **changes,
+    }
+
+
+def session() -> dict[str, Any]:
+    """Returns who the caller is."""
+    return {"user": "admin", "project": "default", "scopes": ["read", "submit"], "csrf_token": None, "via": "token"}
+
+
+def page(*items: Any, cursor: str | None = None) -> dict[str, Any]:
+    """Returns a page."""
+    return {"items": list(items), "next_cursor": cursor}
+
+
+def event(number: int, **changes: Any) -> dict[str, Any]:
+    """Returns an event."""
+    return {
+        "id": number,
+        "type": "run",
+        "experiment_id": None,
+        "run_id": RUN,
+        "job_id": None,
+        "at": NOW,
+        "data": {"n": number},
+        **changes,
+    }
+
+
+def sse(*events: dict[str, Any]) -> bytes:
+    """Returns events as the stream sends them."""
+    import json
+
+    return b"".join(f"id: {row['id']}\nevent: {row['type']}\ndata: {json.dumps(row)}\n\n".encode() for row in events)

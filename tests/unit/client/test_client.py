@@ -1,0 +1,215 @@
+"""The client against a real HTTP server: what it sends, what it makes of answers, what it does when they fail to come."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+import palestra
+from palestra import errors
+from palestra.client import Client
+from palestra.contract.definition import Definition
+from palestra.contract.documents import canonical_json
+from palestra.contract.options import JobOptions
+from palestra.contract.queries import SeriesQuery
+from palestra.contract.states import JobState, RunState
+from tests.support import samples
+from tests.support.peer import Answer, Peer, problem, running_peer
+from tests.support.samples import JOB, RUN
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    with running_peer() as running:
+        yield running
+
+
+@pytest.fixture
+def client(peer: Peer) -> Iterator[Client]:
+    with Client(peer.url, "plr_test") as made:
+        made._connection._sleep = lambda _seconds: None
+        yield made
+
+
+def definition() -> Definition:
+    return Definition.model_validate_json(canonical_json(samples.definition()))
+
+
+def test_the_package_exports_the_client() -> None:
+    assert palestra.Client is Client
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = palestra.Nothing
+
+
+def test_submit_sends_the_whole_document_with_a_key(peer: Peer, client: Client) -> None:
+    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    made = client.submit(definition(), JobOptions(seeds=(0, 1)), provenance={"command": "x"})
+    (asked,) = peer.asked
+    assert made.id == "sample-0123456789abcdef"
+    assert asked.headers["authorization"] == "Bearer plr_test"
+    assert len(asked.headers["idempotency-key"]) == 36
+    assert asked.body["options"]["seeds"] == [0, 1]
+    assert asked.body["definition"]["agent"]["gamma"] == 0.99
+    assert asked.body["provenance"] == {"command": "x"}
+
+
+@pytest.mark.parametrize(("status", "created"), [(201, True), (200, False)])
+def test_submit_document_tells_new_from_known(peer: Peer, client: Client, status: int, created: bool) -> None:
+    from palestra.contract.options import Submission
+
+    peer.on("POST", "/experiments", Answer(status, samples.experiment()))
+    assert client.submit_document(Submission(definition=definition()))[1] is created
+
+
+def test_a_lost_answer_is_asked_for_again_under_the_same_key(peer: Peer, client: Client) -> None:
+    peer.on(
+        "POST", "/experiments", Answer(drop=True), Answer(503, problem(503, "unavailable", "Later.")), Answer(201, samples.experiment())
+    )
+    client.submit(definition())
+    keys = {asked.headers["idempotency-key"] for asked in peer.asked}
+    assert (len(peer.asked), len(keys)) == (3, 1)
+
+
+def test_an_action_without_a_key_is_never_repeated(peer: Peer, client: Client) -> None:
+    peer.on("POST", f"/jobs/{JOB}:cancel", Answer(drop=True))
+    with pytest.raises(errors.UnreachableError, match="palestra up"):
+        client.cancel(JOB)
+    assert len(peer.asked) == 1
+
+
+def test_lists_follow_their_cursor(peer: Peer, client: Client) -> None:
+    first = Answer(200, samples.page(samples.run(id=samples.numbered("run", 1)), cursor="next"))
+    peer.on("GET", "/runs", first, Answer(200, samples.page(samples.run(id=samples.numbered("run", 2)))))
+    assert [run.id for run in client.runs("exp", state="running")] == [samples.numbered("run", 1), samples.numbered("run", 2)]
+    assert [asked.query.get("cursor") for asked in peer.asked] == [None, "next"]
+    assert peer.asked[1].query["experiment"] == "exp"
+    assert peer.asked[1].query["state"] == "running"
+
+
+def test_filters_of_experiments(peer: Peer, client: Client) -> None:
+    peer.on("GET", "/experiments", Answer(200, samples.page(samples.experiment())))
+    assert [row.agent for row in client.experiments(agent="dqn", text="sam", archived=True)] == ["dqn"]
+    assert peer.asked[0].query == {"agent": "dqn", "text": "sam", "archived": "true", "limit": "200"}
+
+
+def test_control(peer: Peer, client: Client) -> None:
+    for verb in ("pause", "resume", "cancel"):
+        peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, samples.job(state="pausing")))
+        assert getattr(client, verb)(JOB, "why").state is JobState.PAUSING
+        assert peer.asked[-1].body == {"reason": "why"}
+
+
+def test_evaluate_queues_a_schedule(peer: Peer, client: Client) -> None:
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(schedule="evaluate", state="queued")))
+    assert client.evaluate(RUN, snapshot="best", episodes=20, seed=7).schedule == "evaluate"
+    assert peer.asked[0].body["evaluate"] == {"snapshot": "best", "episodes": 20, "seed": 7, "formats": None}
+
+
+def test_reads(peer: Peer, client: Client) -> None:
+    peer.on("GET", "/session", Answer(200, samples.session()))
+    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation() | {"mean": "NaN", "max": "Infinity"})))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job()))
+    peer.on("GET", f"/runs/{RUN}/log", Answer(200, {"run_id": RUN, "lines": [], "next_after": 0, "complete": True}))
+    assert client.session().user == "admin"
+    assert client.run(RUN).state is RunState.RUNNING
+    (found,) = client.evaluations(RUN)
+    assert found.mean != found.mean
+    assert client.job(JOB).id == JOB
+    assert client.log(RUN).complete
+
+
+def test_series_are_queried_with_a_body(peer: Peer, client: Client) -> None:
+    answer = {"x": "env_step", "grid": [1.0], "start": 0, "end": 2, "series": [], "groups": [], "cursor": 9}
+    peer.on("POST", "/series:query", Answer(200, answer))
+    assert client.series(SeriesQuery(buckets=1)).cursor == 9
+    assert peer.asked[0].body["buckets"] == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        *((400, errors.InvalidRequestError), (401, errors.UnauthenticatedError), (403, errors.ForbiddenError), (404, errors.NotFoundError)),
+        *((409, errors.ConflictError), (412, errors.ConflictError), (413, errors.InvalidRequestError), (415, errors.InvalidRequestError)),
+        *((422, errors.InvalidRequestError), (429, errors.TooManyRequestsError), (500, errors.ServerError), (503, errors.ServerError)),
+    ],
+)
+def test_each_refusal_is_its_own_exception(peer: Peer, client: Client, status: int, kind: type[errors.ApiError]) -> None:
+    peer.on("GET", f"/jobs/{JOB}", Answer(status, problem(status, "some_code", "Do this.")))
+    with pytest.raises(kind, match="Do this") as caught:
+        client.job(JOB)
+    assert (caught.value.code, caught.value.status) == ("some_code", status)
+
+
+def test_every_fault_of_a_document_is_told(peer: Peer, client: Client) -> None:
+    faults = ({"pointer": "/a", "code": "x", "message": "is wrong"}, {"pointer": "/b", "code": "x", "message": "is worse"})
+    peer.on("POST", "/experiments", Answer(422, problem(422, "invalid_document", "/a: is wrong (and 1 more).", faults)))
+    with pytest.raises(errors.InvalidRequestError, match=r"(?s)/a: is wrong.*/b: is worse"):
+        client.submit(definition())
+
+
+@pytest.mark.parametrize("raw", [b"<html>hello</html>", b"", b"[]", b'{"id": 3}'])
+def test_another_program_on_the_port_is_recognised(peer: Peer, client: Client, raw: bytes) -> None:
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, raw=raw))
+    with pytest.raises(errors.UnexpectedAnswerError, match="is it a Palestra server"):
+        client.job(JOB)
+
+
+def test_no_server_is_one_sentence() -> None:
+    with Client("http://127.0.0.1:9", "x") as client:
+        client._connection._sleep = lambda _seconds: None
+        with pytest.raises(errors.UnreachableError, match="does not answer"):
+            client.session()
+
+
+def test_busy_servers_are_asked_again_after_the_time_they_name(peer: Peer, client: Client) -> None:
+    waits: list[float] = []
+    client._connection._sleep = waits.append
+    busy = Answer(429, problem(429, "slow_down", "Wait."), headers={"Retry-After": "3"})
+    peer.on("GET", "/session", busy, Answer(200, samples.session()))
+    client.session()
+    assert waits == [3.0]
+
+
+def test_identifiers_never_change_the_path(peer: Peer, client: Client) -> None:
+    with pytest.raises(errors.NotFoundError):
+        client.run("../session?x=1#y")
+    assert peer.asked[0].path == "/api/v1/runs/..%2Fsession%3Fx%3D1%23y"
+
+
+def test_events_go_on_behind_the_last_one_after_a_loss(peer: Peer, client: Client) -> None:
+    stream = {"Content-Type": "text/event-stream"}
+    first = Answer(200, raw=b": hello\n\n" + samples.sse(samples.event(3), samples.event(5)), headers=stream)
+    busy = Answer(503, problem(503, "unavailable", "Later."))
+    peer.on("GET", "/events", first, Answer(drop=True), busy, Answer(200, raw=samples.sse(samples.event(6)), headers=stream))
+    seen = [row.id for row in islice(client.events(after=2, types=["run", "points"], run_id=RUN), 3)]
+    assert seen == [3, 5, 6]
+    assert [asked.headers.get("last-event-id") for asked in peer.asked] == ["2", "5", "5", "5"]
+    assert peer.asked[0].query == {"types": "run,points", "run": RUN, "after": "2"}
+
+
+def test_events_without_reconnection_end(peer: Peer, client: Client) -> None:
+    peer.on("GET", "/events", Answer(200, raw=samples.sse(samples.event(3)), headers={"Content-Type": "text/event-stream"}))
+    assert [row.id for row in client.events(reconnect=False)] == [3]
+
+
+def test_a_refused_stream_is_an_exception(peer: Peer, client: Client) -> None:
+    peer.on("GET", "/events", Answer(401, problem(401, "unauthenticated", "Log in.")))
+    with pytest.raises(errors.UnauthenticatedError):
+        next(client.events())
+
+
+def test_watch_ends_with_the_last_run(peer: Peer, client: Client) -> None:
+    second = samples.numbered("run", 2)
+    pages = [
+        samples.page(samples.run(seed=1, id=second), samples.run()),
+        samples.page(samples.run(seed=1, id=second, state="succeeded"), samples.run(state="failed")),
+    ]
+    peer.on("GET", "/runs", *(Answer(200, page) for page in pages))
+    looks = [[(run.seed, run.state.value) for run in runs] for runs in client.watch("exp", period=0)]
+    assert looks == [[(0, "running"), (1, "running")], [(0, "failed"), (1, "succeeded")]]
+
+
+def test_wait_returns_the_ended_job(peer: Peer, client: Client) -> None:
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job()), Answer(200, samples.job(state="succeeded")))
+    assert client.wait(JOB, period=0).state is JobState.SUCCEEDED
