@@ -1,0 +1,123 @@
+"""The event log: ids rise in the order of visibility, so a tailing reader loses nothing."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+
+from app.db.engine import EVENTS, Database
+from app.db.repositories import events as rows
+from app.services import events
+from tests.support.world import World
+
+
+async def _tail(database: Database, stop: asyncio.Event) -> list[str]:
+    """Reads the log as the hub does, until told to stop and nothing more comes."""
+    seen: list[str] = []
+    cursor = 0
+    while True:
+        stopping = stop.is_set()
+        async with database.read() as session:
+            found = await rows.after(session, cursor, limit=3)
+        seen += [event.data["name"] for event in found]
+        cursor = found[-1].id if found else cursor
+        if stopping and not found:
+            return seen
+        await asyncio.sleep(0)
+
+
+async def test_two_delayed_concurrent_commits_lose_no_event(world: World, database: Database) -> None:
+    """The first to record commits last, and the second commits in between: with ids given at record time the first would be skipped."""
+    if database.is_sqlite:
+        pytest.skip("one writer: transactions never overlap")
+    recorded, second_done = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        async with database.write() as session:
+            events.record(session, "job", {"name": "slow"}, project_id=world.project_id)
+            await session.flush()
+            await rows.newest(session)
+            recorded.set()
+            await second_done.wait()
+            await asyncio.sleep(0.2)
+
+    async def fast() -> None:
+        await recorded.wait()
+        async with database.write() as session:
+            events.record(session, "job", {"name": "fast"}, project_id=world.project_id)
+        second_done.set()
+
+    stop = asyncio.Event()
+    tail = asyncio.create_task(_tail(database, stop))
+    await asyncio.gather(slow(), fast())
+    stop.set()
+    assert await tail == ["fast", "slow"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_reader_sees_every_event_of_many_delayed_writers_once(world: World, database: Database, seed: int) -> None:
+    chooser = random.Random(seed)
+    names = [f"{writer}/{i}" for writer in range(12) for i in range(6)]
+
+    async def write(writer: int) -> None:
+        for i in range(6):
+            async with database.write() as session:
+                await asyncio.sleep(chooser.random() * 0.01)
+                events.record(session, "job", {"name": f"{writer}/{i}"}, project_id=world.project_id)
+                await asyncio.sleep(chooser.random() * 0.01)
+
+    stop = asyncio.Event()
+    tail = asyncio.create_task(_tail(database, stop))
+    await asyncio.gather(*(write(writer) for writer in range(12)))
+    stop.set()
+    seen = await tail
+    assert sorted(seen) == sorted(names)
+    for writer in range(12):
+        assert [name for name in seen if name.startswith(f"{writer}/")] == [f"{writer}/{i}" for i in range(6)]
+
+
+async def test_a_reader_in_a_long_transaction_sees_a_prefix(world: World, database: Database) -> None:
+    """What a snapshot contains is exactly the events up to its newest id."""
+
+    async def record(name: str) -> None:
+        async with database.write() as session:
+            events.record(session, "job", {"name": name}, project_id=world.project_id)
+
+    await asyncio.gather(*(record(str(i)) for i in range(10)))
+    async with database.read() as session:
+        newest = await rows.newest(session)
+        found = await rows.between(session, 0, newest, project_id=world.project_id, limit=100)
+    assert [event.id for event in found] == list(range(found[0].id, newest + 1))
+
+
+async def test_a_rolled_back_transaction_leaves_no_event(world: World, database: Database) -> None:
+    with pytest.raises(RuntimeError):
+        async with database.write() as session:
+            events.record(session, "job", {"name": "lost"}, project_id=world.project_id)
+            raise RuntimeError
+    async with database.read() as session:
+        assert await rows.newest(session) == 0
+
+
+async def test_a_rolled_back_savepoint_takes_its_events_with_it(world: World, database: Database) -> None:
+    async with database.write() as session:
+        events.record(session, "job", {"name": "before"}, project_id=world.project_id)
+        async with session.begin_nested() as inner:
+            events.record(session, "job", {"name": "inside"}, project_id=world.project_id)
+            await inner.rollback()
+        async with session.begin_nested():
+            events.record(session, "job", {"name": "kept"}, project_id=world.project_id)
+    async with database.read() as session:
+        assert [event.data["name"] for event in await rows.after(session, 0, limit=10)] == ["before", "kept"]
+
+
+async def test_listeners_hear_of_events_only_after_the_commit(world: World, database: Database) -> None:
+    heard: list[frozenset[str]] = []
+    listener: Callable[[frozenset[str]], None] = heard.append
+    database.listeners.append(listener)
+    async with database.write() as session:
+        events.record(session, "job", {"name": "a"}, project_id=world.project_id)
+        await session.flush()
+        assert heard == []
+    assert heard == [frozenset({EVENTS})]

@@ -1,0 +1,178 @@
+"""Load and tail: what a client merges from the query and the stream is what was sent, without gap or overlap."""
+
+import asyncio
+import contextlib
+import json
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from app.bus import MemoryBus
+from app.db.engine import Database
+from app.domain.errors import TooManyRequestsError, UnavailableError
+from app.services import curves, ingest, live, logs
+from app.services.live import Hub, ResyncError, Wish
+from palestra.contract.queries import SeriesQuery
+from tests.support import records
+from tests.support.records import delivery
+from tests.support.world import World
+
+
+@contextlib.asynccontextmanager
+async def running(database: Database, **limits: int) -> AsyncIterator[Hub]:
+    bus = MemoryBus()
+    database.listeners.append(lambda topics: [bus.publish(topic) for topic in topics] and None)
+    hub = Hub(database, bus, most=limits.get("most", 10), most_per_user=limits.get("most_per_user", 10))
+    task = asyncio.create_task(hub.run())
+    try:
+        yield hub
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest.fixture
+async def hub(database: Database) -> AsyncIterator[Hub]:
+    async with running(database) as started:
+        yield started
+
+
+async def _start(world: World) -> tuple[str, str]:
+    """Starts a training; returns run and attempt."""
+    registered = await world.register()
+    job = await world.one_job()
+    order = (await world.start(job.id, registered.worker_id)).work_order
+    return order.runs[0].run_id, order.attempt_id
+
+
+async def _send(database: Database, attempt_id: str, seq: int, *content: dict[str, Any]) -> None:
+    async with database.write() as session:
+        await ingest.take(session, delivery(attempt_id, seq, content))
+
+
+def _query(run_id: str, buckets: int) -> SeriesQuery:
+    body = {"select": [{"run_id": run_id, "series": "loss"}], "start": 1, "end": buckets, "buckets": buckets}
+    return SeriesQuery.model_validate_json(json.dumps(body))
+
+
+def _data(frames: list[bytes]) -> list[dict[str, Any]]:
+    parsed = [dict(line.split(": ", 1) for line in frame.decode().strip().split("\n")) for frame in frames]
+    return [json.loads(event["data"]) for event in parsed]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_history_and_tail_join_without_gap_or_overlap(world: World, database: Database, hub: Hub, seed: int) -> None:
+    chooser = random.Random(seed)
+    run_id, attempt_id = await _start(world)
+    total = 60
+
+    async def train() -> None:
+        for seq in range(1, total + 1):
+            await _send(database, attempt_id, seq, records.points(run_id, "loss", [seq]))
+            await asyncio.sleep(chooser.random() * 0.004)
+
+    async def watch(delay: float) -> list[int]:
+        await asyncio.sleep(delay)
+        loaded = await curves.query(database, world.admin, _query(run_id, total))
+        merged = [i + 1 for i, n in enumerate(loaded.series[0].n) for _ in range(n)]
+        await asyncio.sleep(delay / 4)
+        wish = Wish(project_id=world.project_id, types=frozenset({"points"}))
+        with hub.open(wish, world.admin.user_id) as stream:
+            async for events in hub.events(stream, loaded.cursor, 5.0):
+                assert events or len(merged) < total, "silence"
+                for data in _data([event.frame for event in events]):
+                    merged += data["data"]["env_step"]
+                if len(merged) >= total:
+                    return merged
+        return merged
+
+    watchers = [asyncio.create_task(watch(chooser.random() * 0.3)) for _ in range(6)]
+    await asyncio.gather(train(), *watchers)
+    for watcher in watchers:
+        assert watcher.result() == list(range(1, total + 1))
+
+
+async def test_streams_see_only_their_project_and_their_filter(world: World, database: Database, hub: Hub) -> None:
+    run_id, attempt_id = await _start(world)
+    own = Wish(project_id=world.project_id, runs=frozenset({run_id}), types=frozenset({"log"}))
+    foreign = Wish(project_id="prj_other")
+    with hub.open(own, "u") as mine, hub.open(foreign, "v") as other:
+        first = asyncio.create_task(anext(hub.events(mine, None, 5.0)))
+        second = asyncio.create_task(anext(hub.events(other, 0, 0.5)))
+        await asyncio.sleep(0.1)
+        await _send(database, attempt_id, 1, records.points(run_id, "loss", [1]), records.log(run_id, "a\nid: 1\ndata: x", "b"))
+        (event,) = await first
+        assert await second == []
+    assert event.frame.count(b"\n") == 4, "no content begins a line of its own"
+    (view,) = _data([event.frame])
+    assert (view["type"], view["run_id"]) == ("log", run_id)
+    assert [line["text"] for line in view["data"]["lines"]] == ["a\nid: 1\ndata: x", "b"]
+    async with database.read() as session:
+        read = await logs.read(session, world.admin, run_id, after=0, limit=10)
+    assert view["data"] == json.loads(read.model_dump_json())
+
+
+async def test_special_numbers_travel_as_strings(world: World, database: Database, hub: Hub) -> None:
+    run_id, attempt_id = await _start(world)
+    await _send(database, attempt_id, 1, records.points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]))
+    with hub.open(Wish(project_id=world.project_id, types=frozenset({"points"})), "u") as stream:
+        (event,) = await anext(hub.events(stream, 0, 5.0))
+    (view,) = _data([event.frame])
+    assert view["data"]["value"] == ["NaN", 2.5, "-Infinity"]
+    assert (view["data"]["fence"], view["data"]["seq"]) == (1, 1)
+
+
+@pytest.mark.parametrize("cursor", [10**12, 2**53 - 1])
+async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(world: World, hub: Hub, cursor: int) -> None:
+    await world.one_job()
+    with hub.open(Wish(project_id=world.project_id), "u") as stream, pytest.raises(ResyncError):
+        await anext(hub.events(stream, cursor, 1.0))
+
+
+async def test_a_client_that_is_too_slow_is_told_to_load_again(
+    world: World, database: Database, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MAX_QUEUED", 3)
+    run_id, attempt_id = await _start(world)
+    with hub.open(Wish(project_id=world.project_id), "u") as stream:
+        events = hub.events(stream, None, 1.0)
+        first = asyncio.create_task(anext(events))
+        await asyncio.sleep(0.05)
+        for seq in range(1, 8):
+            await _send(database, attempt_id, seq, records.points(run_id, "loss", [seq]))
+            await asyncio.sleep(0.01)
+        await first
+        for seq in range(8, 15):
+            await _send(database, attempt_id, seq, records.points(run_id, "loss", [seq]))
+            await asyncio.sleep(0.02)
+        with pytest.raises(ResyncError):
+            await anext(events)
+
+
+async def test_streams_are_counted_per_user_and_in_all(database: Database) -> None:
+    async with running(database, most=3, most_per_user=2) as hub:
+        wish = Wish(project_id="prj_1")
+        with hub.open(wish, "a"), hub.open(wish, "a"):
+            with pytest.raises(TooManyRequestsError):
+                hub.open(wish, "a").__enter__()
+            with hub.open(wish, "b"), pytest.raises(UnavailableError):
+                hub.open(wish, "c").__enter__()
+        with hub.open(wish, "a"):
+            pass
+
+
+async def test_closing_the_hub_ends_its_streams(world: World, database: Database) -> None:
+    async with running(database) as hub:
+        with hub.open(Wish(project_id=world.project_id), "a") as stream:
+            task = asyncio.create_task(_collect(hub, stream))
+            await asyncio.sleep(0.05)
+            hub.close()
+            await asyncio.wait_for(task, 2.0)
+
+
+async def _collect(hub: Hub, stream: live.Stream) -> None:
+    async for _ in hub.events(stream, None, 30.0):
+        pass
