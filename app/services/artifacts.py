@@ -83,6 +83,8 @@ async def upload(database: Database, store: BlobStore, attempt_id: str, artifact
     finally:
         if kept != received.blob_id:
             store.delete([received.blob_id])
+    if artifact.folder:
+        await drop_unused(database, store)
     return view(artifact)
 
 
@@ -143,16 +145,22 @@ async def list_of_run(session: Session, principal: Principal, run_id: str, reque
 
 
 async def sweep(database: Database, store: BlobStore) -> int:
-    """Deletes the blobs that nothing names any more, and files that no row knows; returns how many. For the compactor."""
-    async with database.write() as session:
-        unused = await rows.drop_unused_blobs(session)
-    await asyncio.to_thread(store.delete, unused)
+    """Deletes the blobs that nothing names any more, and old files that no row knows; returns how many. For the compactor."""
+    unused = await drop_unused(database, store)
     old = await asyncio.to_thread(store.old_files)
     async with database.read() as session:
         known = await rows.known_blobs(session, old)
     orphans = [blob_id for blob_id in old if blob_id not in known]
     await asyncio.to_thread(store.delete, orphans)
-    return len(unused) + len(orphans)
+    return unused + len(orphans)
+
+
+async def drop_unused(database: Database, store: BlobStore) -> int:
+    """Deletes the blobs that nothing names any more: their rows, and after the commit their files. Returns how many."""
+    async with database.write() as session:
+        unused = await rows.drop_unused_blobs(session)
+    await asyncio.to_thread(store.delete, unused)
+    return len(unused)
 
 
 def view(artifact: Artifact) -> ArtifactView:

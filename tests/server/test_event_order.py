@@ -92,10 +92,13 @@ async def test_a_reader_in_a_long_transaction_sees_a_prefix(world: World, databa
 
 
 async def test_a_rolled_back_transaction_leaves_no_event(world: World, database: Database) -> None:
-    with pytest.raises(RuntimeError):
+    async def fail() -> None:
         async with database.write() as session:
             events.record(session, "job", {"name": "lost"}, project_id=world.project_id)
             raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await fail()
     async with database.read() as session:
         assert await rows.newest(session) == 0
 

@@ -1,0 +1,322 @@
+"""Artifacts and snapshots: stored only whole, kept by the rule, superseded by the fence chain alone."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.db.engine import Database
+from app.domain.errors import ConflictError, DomainError, InvalidError, NotFoundError
+from app.domain.paging import PageRequest
+from app.services import artifacts, evaluations, ingest, snapshots
+from app.services.blobs import BlobStore
+from palestra.contract.names import Schedule, new_id
+from palestra.contract.resources import ArtifactDeclaration, ArtifactView, EvaluationView, SnapshotView
+from palestra.contract.states import Cause, Outcome, SnapshotState
+from tests.support import records
+from tests.support.records import delivery
+from tests.support.world import World, definition
+
+
+async def _chunks(content: bytes, size: int = 7) -> AsyncIterator[bytes]:
+    for first in range(0, len(content), size):
+        yield content[first : first + size]
+
+
+def _file(name: str, content: bytes) -> dict[str, Any]:
+    return {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+@dataclass
+class Storing:
+    """A run under training, and the store."""
+
+    world: World
+    database: Database
+    store: BlobStore
+    directory: Path
+    run_id: str
+    job_id: str
+    worker_id: str
+    attempt_id: str
+    seq: int = 0
+
+    async def send(self, *content: dict[str, Any], attempt_id: str | None = None) -> None:
+        async with self.database.write() as session:
+            await ingest.take(session, delivery(attempt_id or self.attempt_id, self.seq + 1, content))
+        self.seq += len(content)
+
+    async def declare(self, name: str, content: bytes, snapshot_id: str | None = None, **changes: Any) -> ArtifactView:
+        kind = "snapshot" if snapshot_id else "export"
+        body = {**_file(name, content), "run_id": self.run_id, "kind": kind, "snapshot_id": snapshot_id, **changes}
+        async with self.database.write() as session:
+            return await artifacts.declare(session, self.attempt_id, ArtifactDeclaration(**body), self.store)
+
+    async def upload(self, artifact_id: str, content: bytes) -> ArtifactView:
+        return await artifacts.upload(self.database, self.store, self.attempt_id, artifact_id, _chunks(content))
+
+    async def put(self, name: str, content: bytes, snapshot_id: str | None = None) -> ArtifactView:
+        declared = await self.declare(name, content, snapshot_id)
+        return declared if declared.stored else await self.upload(declared.id, content)
+
+    async def snapshot(self, env_step: int, *, score: Any = None, upload: bool = True) -> str:
+        """Writes a snapshot with a file of its own and one that all share; uploads it."""
+        snapshot_id = new_id("snp")
+        files = {"state": f"state at {env_step} {snapshot_id}".encode(), "memory": b"shared"}
+        content = [_file(name, text) for name, text in files.items()]
+        await self.send(records.snapshot(self.run_id, snapshot_id, env_step, content, score=score))
+        for name, text in files.items() if upload else ():
+            await self.put(name, text, snapshot_id)
+        return snapshot_id
+
+    async def resume(self, number: int) -> None:
+        """Loses the attempt and starts the next one."""
+        await self.world.heartbeat(self.worker_id, dead=[self.attempt_id])
+        claimed = await self.world.start(self.job_id, self.worker_id, attempt=number, slot=number)
+        self.attempt_id, self.seq = claimed.work_order.attempt_id, 0
+
+    async def snapshots(self) -> dict[str, SnapshotView]:
+        async with self.database.read() as session:
+            page = await snapshots.list_of_run(session, self.world.admin, self.run_id, PageRequest(limit=100))
+        return {view.id: view for view in page.items}
+
+    async def evaluations(self, *, superseded: bool) -> list[EvaluationView]:
+        async with self.database.read() as session:
+            request = PageRequest(limit=100, sort="env_step")
+            return (await evaluations.list_of_run(session, self.world.admin, self.run_id, request, superseded=superseded)).items
+
+    def files(self) -> list[bytes]:
+        return sorted(path.read_bytes() for path in self.directory.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+async def storing(world: World, database: Database, tmp_path: Path) -> Storing:
+    registered = await world.register(slots=12)
+    document = definition(snapshot={"keep_last": 2, "keep_best": True})
+    job = await world.one_job(document=document)
+    order = (await world.start(job.id, registered.worker_id)).work_order
+    directory = tmp_path / "blobs"
+    run_id = order.runs[0].run_id
+    return Storing(world, database, BlobStore(directory), directory, run_id, job.id, registered.worker_id, order.attempt_id)
+
+
+async def test_content_comes_back_as_it_was_sent(storing: Storing) -> None:
+    stored = await storing.put("policy.safetensors", b"x" * 1000)
+    assert stored.stored
+    async with storing.database.read() as session:
+        content = await artifacts.content(session, storing.world.admin, stored.id, storing.store)
+    assert content.path.read_bytes() == b"x" * 1000
+    assert "policy" not in str(content.path)
+    assert [path.name for path in (storing.directory / "incoming").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"), [(b"12345678901", "size_mismatch"), (b"123456789", "size_mismatch"), (b"123456789X", "hash_mismatch")]
+)
+async def test_other_content_than_declared_is_refused_and_leaves_nothing(storing: Storing, sent: bytes, code: str) -> None:
+    declared = await storing.declare("a", b"1234567890")
+    with pytest.raises(InvalidError) as refusal:
+        await storing.upload(declared.id, sent)
+    assert refusal.value.code == code
+    assert storing.files() == []
+    assert (await storing.upload(declared.id, b"1234567890")).stored
+
+
+async def test_an_upload_that_breaks_leaves_nothing_and_can_be_repeated(storing: Storing) -> None:
+    declared = await storing.declare("a", b"1234567890")
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"12345"
+        raise ConnectionResetError
+
+    with pytest.raises((ConnectionResetError, DomainError)):
+        await artifacts.upload(storing.database, storing.store, storing.attempt_id, declared.id, broken())
+    assert storing.files() == []
+    assert (await storing.upload(declared.id, b"1234567890")).stored
+
+
+async def test_empty_content_is_content(storing: Storing) -> None:
+    assert (await storing.put("empty", b"")).stored
+
+
+async def test_the_same_declaration_answers_the_same_artifact_and_other_content_is_a_conflict(storing: Storing) -> None:
+    first = await storing.declare("a.bin", b"one")
+    assert (await storing.declare("a.bin", b"one")).id == first.id
+    with pytest.raises(ConflictError) as refusal:
+        await storing.declare("a.bin", b"two")
+    assert refusal.value.code == "artifact_exists"
+    assert (await storing.declare("A.bin", b"two")).id != first.id
+
+
+async def test_names_that_differ_only_in_unicode_form_are_one_name(storing: Storing) -> None:
+    first = await storing.declare("caf\u00e9", b"one")
+    assert (await storing.declare("cafe\u0301", b"one")).id == first.id
+
+
+async def test_content_that_the_project_holds_is_not_sent_twice(storing: Storing) -> None:
+    await storing.put("a", b"same")
+    assert (await storing.declare("b", b"same")).stored
+    assert storing.files() == [b"same"]
+
+
+async def test_stored_content_never_changes(storing: Storing) -> None:
+    stored = await storing.put("a", b"one")
+    with pytest.raises(ConflictError) as refusal:
+        await storing.upload(stored.id, b"two")
+    assert refusal.value.code == "already_stored"
+
+
+async def test_two_parallel_uploads_store_once(storing: Storing) -> None:
+    declared = await storing.declare("a", b"one" * 1000)
+    answers = await asyncio.gather(*(storing.upload(declared.id, b"one" * 1000) for _ in range(4)), return_exceptions=True)
+    assert sum(isinstance(answer, ArtifactView) for answer in answers) == 1
+    assert {answer.code for answer in answers if isinstance(answer, DomainError)} == {"already_stored"}
+    assert storing.files() == [b"one" * 1000]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../b", "/etc/passwd", "C:\\x", "", ".", "nul.txt", "a\x00b", "a\u202eb", "x" * 256])
+async def test_bad_names_are_refused(storing: Storing, name: str) -> None:
+    with pytest.raises(InvalidError) as refusal:
+        await storing.declare(name, b"x")
+    assert refusal.value.pointer == "/name"
+
+
+async def test_another_projects_artifact_is_not_there(storing: Storing) -> None:
+    stored = await storing.put("a", b"one")
+    stranger = type(storing.world.admin)(project_id="prj_other", project="o", user_id="u", user="u", via="token")
+    async with storing.database.read() as session:
+        with pytest.raises(NotFoundError):
+            await artifacts.content(session, stranger, stored.id, storing.store)
+
+
+async def test_a_stale_attempt_may_not_store(storing: Storing) -> None:
+    old = storing.attempt_id
+    declared = await storing.declare("a", b"one")
+    await storing.resume(2)
+    with pytest.raises(ConflictError) as refusal:
+        await artifacts.upload(storing.database, storing.store, old, declared.id, _chunks(b"one"))
+    assert refusal.value.code == "stale_attempt"
+    assert storing.files() == []
+
+
+async def test_a_snapshot_counts_once_all_its_files_are_stored(storing: Storing) -> None:
+    snapshot_id = await storing.snapshot(100, upload=False)
+    assert (await storing.snapshots())[snapshot_id].state == SnapshotState.UPLOADING
+    async with storing.database.read() as session:
+        assert await snapshots.newest_verified(session, storing.run_id) is None
+    await storing.put("memory", b"shared", snapshot_id)
+    assert (await storing.snapshots())[snapshot_id].state == SnapshotState.UPLOADING
+    await storing.put("state", f"state at 100 {snapshot_id}".encode(), snapshot_id)
+    view = (await storing.snapshots())[snapshot_id]
+    assert (view.state, view.newest) == (SnapshotState.VERIFIED, True)
+    async with storing.database.read() as session:
+        ref = await snapshots.newest_verified(session, storing.run_id)
+    assert ref is not None
+    assert (ref.snapshot_id, [file.name for file in ref.files]) == (snapshot_id, ["memory", "state"])
+
+
+async def test_files_may_come_before_the_snapshots_record(storing: Storing) -> None:
+    snapshot_id = new_id("snp")
+    await storing.put("state", b"early", snapshot_id)
+    await storing.send(records.snapshot(storing.run_id, snapshot_id, 10, [_file("state", b"early")]))
+    assert (await storing.snapshots())[snapshot_id].state == SnapshotState.VERIFIED
+
+
+async def test_a_file_that_the_record_does_not_list_is_refused(storing: Storing) -> None:
+    snapshot_id = await storing.snapshot(100, upload=False)
+    with pytest.raises(InvalidError) as refusal:
+        await storing.declare("state", b"other content", snapshot_id)
+    assert refusal.value.code == "not_in_snapshot"
+
+
+async def test_the_last_ones_and_the_best_are_kept_and_the_rest_leaves_the_disk(storing: Storing) -> None:
+    scores = [10.0, 90.0, 20.0, 30.0, "NaN"]
+    ids = [await storing.snapshot(100 * (i + 1), score=score) for i, score in enumerate(scores)]
+    views = await storing.snapshots()
+    states = [views[snapshot_id].state for snapshot_id in ids]
+    gone, kept = SnapshotState.DELETED, SnapshotState.VERIFIED
+    assert states == [gone, kept, gone, kept, kept]
+    assert [views[snapshot_id].best for snapshot_id in ids] == [False, True, False, False, False]
+    assert storing.files() == sorted([b"shared", *(f"state at {100 * (i + 1)} {ids[i]}".encode() for i in (1, 3, 4))])
+    async with storing.database.read() as session:
+        assert (await snapshots.resolve(session, storing.run_id, "best")).snapshot_id == ids[1]
+        assert (await snapshots.resolve(session, storing.run_id, "newest")).snapshot_id == ids[4]
+        with pytest.raises(InvalidError) as refusal:
+            await snapshots.resolve(session, storing.run_id, ids[0])
+    assert refusal.value.code == "snapshot_deleted"
+
+
+async def test_a_snapshot_that_a_live_attempt_reads_is_kept(storing: Storing) -> None:
+    first = await storing.snapshot(100)
+    job = await storing.world.add_job(storing.run_id, Schedule.EVALUATE)
+    await storing.world.start(job.id, storing.worker_id, slot=5)
+    for step in (200, 300, 400):
+        await storing.snapshot(step)
+    assert (await storing.snapshots())[first].state == SnapshotState.VERIFIED
+
+
+async def test_a_resume_supersedes_what_lies_beyond_its_snapshot(storing: Storing) -> None:
+    run = storing.run_id
+    await storing.send(records.evaluation(run, 50, 1.0))
+    first = await storing.snapshot(100)
+    await storing.send(records.evaluation(run, 100, 2.0), records.evaluation(run, 150, 3.0), records.points(run, "loss", [150]))
+    unfinished = await storing.snapshot(200, upload=False)
+    assert (await storing.world.run(run)).progress.env_step == 200
+    await storing.resume(2)
+    view = await storing.world.run(run)
+    assert (view.progress.env_step, view.fence) == (100, 2)
+    assert [row.mean for row in await storing.evaluations(superseded=False)] == [1.0, 2.0]
+    assert [row.superseded for row in await storing.evaluations(superseded=True)] == [False, False, True]
+    found = await storing.snapshots()
+    assert (found[first].superseded, found[unfinished].superseded) == (False, True)
+
+
+async def test_an_evaluation_of_a_snapshot_is_superseded_exactly_when_it_is(storing: Storing) -> None:
+    first, second = await storing.snapshot(100), await storing.snapshot(200)
+    job = await storing.world.add_job(storing.run_id, Schedule.EVALUATE, evaluate={"snapshot": second})
+    reader = (await storing.world.start(job.id, storing.worker_id, slot=5)).work_order.attempt_id
+    kept_seq, storing.seq = storing.seq, 0
+    await storing.send(records.evaluation(storing.run_id, 200, 9.0, snapshot_id=second), attempt_id=reader)
+    storing.seq = kept_seq
+    await storing.resume(2)
+    assert not (await storing.snapshots())[second].superseded
+    assert [row.superseded for row in await storing.evaluations(superseded=True)] == [False]
+    assert not (await storing.snapshots())[first].superseded
+
+
+async def test_an_attempt_that_only_reads_may_not_write_training_state(storing: Storing) -> None:
+    await storing.snapshot(100)
+    job = await storing.world.add_job(storing.run_id, Schedule.EVALUATE)
+    reader = (await storing.world.start(job.id, storing.worker_id, slot=5)).work_order.attempt_id
+    storing.seq = 0
+    for record in (
+        records.points(storing.run_id, "loss", [1]),
+        records.evaluation(storing.run_id, 1, 1.0),
+        records.episodes(storing.run_id, [1]),
+    ):
+        with pytest.raises(InvalidError) as refusal:
+            await storing.send(record, attempt_id=reader)
+        assert refusal.value.code == "not_training"
+    await storing.send(records.system(storing.run_id, cpu=1.0), records.log(storing.run_id, "evaluates"), attempt_id=reader)
+
+
+async def test_orphans_and_unused_blobs_are_swept(storing: Storing, monkeypatch: pytest.MonkeyPatch) -> None:
+    await storing.put("a", b"kept")
+    orphan = storing.store.path("ab" * 16)
+    orphan.parent.mkdir(parents=True)
+    orphan.write_bytes(b"orphan")
+    assert await artifacts.sweep(storing.database, storing.store) == 0
+    monkeypatch.setattr("app.services.blobs._ORPHAN_SECONDS", -1.0)
+    assert await artifacts.sweep(storing.database, storing.store) == 1
+    assert storing.files() == [b"kept"]
+
+
+async def test_a_finished_run_keeps_its_artifacts(storing: Storing) -> None:
+    await storing.snapshot(100)
+    await storing.world.release(storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq)
+    assert await artifacts.sweep(storing.database, storing.store) == 0
+    assert len(storing.files()) == 2
