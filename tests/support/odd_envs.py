@@ -12,8 +12,9 @@ class Walk(gym.Env[np.ndarray, Any]):
     observation_space = gym.spaces.Box(-1e6, 1e6, (2,), np.float32)
     action_space = gym.spaces.Discrete(3)
 
-    def __init__(self, length: int = 0, *, random_length: bool = False) -> None:
+    def __init__(self, length: int = 0, *, random_length: bool = False, nan_reward: bool = False) -> None:
         self.length = length
+        self.nan_reward = nan_reward
         self.random_length = random_length
         self.steps = 0
         self.start = 0.0
@@ -28,7 +29,8 @@ class Walk(gym.Env[np.ndarray, Any]):
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self.steps += 1
-        return self._observation(), float(action), self.steps == self.length, False, {}
+        reward = float("nan") if self.nan_reward else float(action)
+        return self._observation(), reward, self.steps == self.length, False, {}
 
     def _observation(self) -> np.ndarray:
         return np.array([self.start, self.steps], np.float32)

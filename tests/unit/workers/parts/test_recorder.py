@@ -1,0 +1,178 @@
+"""The recorder: what comes out, when, and that nothing is lost."""
+
+import errno
+import json
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from palestra.contract.names import new_id
+from palestra.contract.telemetry import RunRecord
+from palestra.telemetry.spool import SpoolReader, SpoolWriter
+from workers.core.types import EpisodeEnd, LearnReport
+from workers.evaluate.evaluator import summarise
+from workers.loop.clock import Clock
+from workers.record.progress import ProgressFile
+from workers.record.recorder import RecordedRun, SpoolRecorder
+from workers.record.windows import window_length
+
+RUN = RecordedRun(new_id("run"), ("loss/td", "q/mean"), lambda: {"explore/epsilon": 0.5}, 10)
+
+
+class Sink:
+    """Keeps records; may be full for a while."""
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+        self.full = False
+        self.written = threading.Event()
+
+    def append(self, records: Iterable[RunRecord]) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, "full")
+        self.records += records
+        self.written.set()
+        return len(self.records)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(lambda: 0.0)
+
+
+def series(sink: Sink, name: str) -> list[tuple[int, float]]:
+    records = [record for record in sink.records if record.type == "points" and record.series == name]
+    return [pair for record in records for pair in zip(record.env_step, record.value, strict=True)]
+
+
+def tick(recorder: SpoolRecorder, clock: Clock, env_steps: int, *values: Any, ended: Any = ()) -> None:
+    clock.env_steps = env_steps
+    recorder.tick(clock, ended, [LearnReport(1, value) for value in values])
+
+
+def test_a_window_is_a_mean_over_env_steps(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    tick(recorder, clock, 4, torch.tensor([1.0, 10.0]), [3.0, 20.0])
+    recorder.flush()
+    assert sink.records == []
+    tick(recorder, clock, 11, np.array([8.0, 30.0]))
+    tick(recorder, clock, 20)
+    recorder.flush()
+    assert series(sink, "loss/td") == [(11, 4.0)]
+    assert series(sink, "q/mean") == [(11, 20.0)]
+    assert series(sink, "explore/epsilon") == [(11, 0.5), (20, 0.5)]
+
+
+def test_an_open_window_survives_a_snapshot_to_the_last_bit(clock: Clock) -> None:
+    values = [torch.tensor([0.1 * index, -(0.7**index)]) for index in range(9)]
+    straight, first, second = Sink(), Sink(), Sink()
+    recorder = SpoolRecorder(RUN, straight)
+    for index, value in enumerate(values):
+        tick(recorder, clock, index + 2, value)
+    recorder.flush()
+    before, after = SpoolRecorder(RUN, first), SpoolRecorder(RUN, second)
+    for index, value in enumerate(values[:4]):
+        tick(before, clock, index + 2, value)
+    after.load_state_dict(before.state_dict())
+    for index, value in enumerate(values[4:]):
+        tick(after, clock, index + 6, value)
+    before.flush()
+    after.flush()
+    assert first.records == []
+    assert series(second, "loss/td") == series(straight, "loss/td") != []
+    assert series(second, "q/mean") == series(straight, "q/mean")
+
+
+def test_episodes_are_numbered_within_the_run(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    clock.episodes, clock.updates = 7, 3
+    ended = [(4, EpisodeEnd(1, 0, 2.0, 4, terminated=True)), (6, EpisodeEnd(0, 1, 3.0, 6, terminated=False))]
+    tick(recorder, clock, 8, ended=ended)
+    recorder.flush()
+    record = sink.records[0]
+    assert (record.episode, record.env_step, record.env_index) == ((6, 7), (4, 6), (1, 0))
+    assert (record.episode_return, record.episode_length, record.terminated) == ((2.0, 3.0), (4, 6), (True, False))
+
+
+def test_an_epoch_sums_up_its_own_episodes(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    clock.episodes, clock.epochs, clock.iterations = 1, 1, 9
+    tick(recorder, clock, 8, ended=[(8, EpisodeEnd(0, 0, 2.0, 8, terminated=True))])
+    recorder.epoch(clock)
+    clock.epochs = 2
+    recorder.epoch(clock)
+    recorder.flush()
+    first, second = [record for record in sink.records if record.type == "experiment_stats"]
+    assert (first.total_epoch, first.total_itr, first.total_env_steps) == (0, 9, 8)
+    assert first.last_episode == ({"episode_return": 2.0, "episode_length": 8.0},)
+    assert (second.total_epoch, second.last_episode) == (1, None)
+
+
+def test_an_evaluation_keeps_what_is_not_finite(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.evaluation(clock, summarise([1.0, float("inf")], [2, 3], 5), final=True)
+    recorder.flush()
+    document = json.loads(sink.records[0].model_dump_json())
+    assert (document["max"], document["final"], document["episodes"], document["seed"]) == ("Infinity", True, 2, 5)
+
+
+def test_what_a_full_disk_refused_is_written_later_and_in_order(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.point(clock, "a", 1.0)
+    sink.full = True
+    with pytest.raises(OSError, match="full"):
+        recorder.flush()
+    recorder.point(clock, "a", torch.tensor(2.0))
+    sink.full = False
+    recorder.flush()
+    assert series(sink, "a") == [(0, 1.0), (0, 2.0)]
+
+
+def test_the_loop_hears_that_the_thread_could_not_write(clock: Clock) -> None:
+    sink = Sink()
+    sink.full = True
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.point(clock, "a", 1.0)
+    recorder.start()
+    assert recorder._thread is not None
+    recorder._thread.join(5)
+    with pytest.raises(OSError, match="full"):
+        tick(recorder, clock, 10)
+
+
+def test_a_thread_writes_into_the_spool_without_being_asked(tmp_path: Path, clock: Clock) -> None:
+    with SpoolWriter(tmp_path) as spool:
+        sink = Sink()
+        recorder = SpoolRecorder(RUN, sink)
+        recorder.start()
+        recorder.point(clock, "a", 1.0)
+        assert sink.written.wait(5)
+        recorder.close()
+        spool.append(sink.records)
+    assert json.loads(SpoolReader(tmp_path).read().payloads[0])["series"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("budget", "window"), [(None, 500), (1, 1), (2_000, 1), (3_000, 2), (150_000, 100), (1_000_000, 500), (10**9, 1_000)]
+)
+def test_the_window_follows_from_the_budget(budget: int | None, window: int) -> None:
+    assert window_length(budget) == window
+
+
+def test_progress_is_a_small_file(tmp_path: Path, clock: Clock) -> None:
+    progress = ProgressFile(tmp_path / "progress.json", clock)
+    progress.start()
+    clock.env_steps, clock.updates, clock.episodes = 5, 3, 1
+    progress.close()
+    assert json.loads((tmp_path / "progress.json").read_text()) == {"env_step": 5, "update": 3, "episode": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["progress.json"]
