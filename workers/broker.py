@@ -1,6 +1,7 @@
 """The broker as a worker uses it: its address, Celery's settings, and a transport that survives whatever lies in the queue."""
 
 import re
+from collections.abc import Callable
 from queue import Empty
 from typing import Any, Final
 
@@ -57,11 +58,15 @@ SETTINGS: Final[dict[str, Any]] = {
 class Channel(redis.Channel):
     """A channel that drops what is no message at all, where kombu's would end the consumer."""
 
+    on_malformed: Callable[[], None] = staticmethod(lambda: None)
+    """Told of each one dropped."""
+
     def _brpop_read(self, **options: Any) -> Any:
         try:
             return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             get_logger().warning("doorbell.malformed", reason=type(error).__name__)
+            self.on_malformed()
             raise Empty from None
 
 
@@ -71,8 +76,14 @@ class Transport(redis.Transport):
     Channel = Channel
 
 
-def install_transport() -> None:
-    """Makes kombu use our transport for Redis addresses in this process."""
+def install_transport(on_malformed: Callable[[], None] | None = None) -> None:
+    """Makes kombu use our transport for Redis addresses in this process.
+
+    Args:
+        on_malformed: Told of each message that was dropped because it is none.
+    """
+    if on_malformed is not None:
+        Channel.on_malformed = staticmethod(on_malformed)
     kombu.transport.TRANSPORT_ALIASES.update(redis=_TRANSPORT, rediss=_TRANSPORT)
 
 

@@ -62,7 +62,7 @@ def make_app(broker: str, queue: str, ring: Ring | None = None) -> Celery:
         queue: The pool's queue.
         ring: Body of the task.
     """
-    install_transport()
+    install_transport(ring.count_malformed if ring is not None else None)
     app = Celery("palestra", broker=real_url(broker), set_as_current=False)
     queues = [Queue(queue)]  # type: ignore[no-untyped-call]
     app.conf.update(SETTINGS, task_queues=queues, task_default_queue=queue)
@@ -92,22 +92,22 @@ class _Worker:
     def run(self) -> int:
         """Registers, listens until stopped, and leaves in order."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop_registering)
+            signal.signal(number, _leave)
         answer = self._agent.register()
         adopted = take_census(self._options.state_directory, time.time()).live
         if adopted:
             self._log.info("attempts.adopted", attempts=[attempt.attempt_id for attempt in adopted])
         thread = threading.Thread(target=self._agent.run, args=(self._tick,), name="agent", daemon=True)
         thread.start()
-        status = self._listen(answer)
+        try:
+            status = self._listen(answer)
+        except SystemExit:  # stopped before Celery took the signals over
+            status = 0
         if self._options.on_stop == "drain" and celery_state.should_terminate is None:
             drain(self._options.state_directory, self._options.drain_seconds)
         self._stop.set()
         thread.join(10)
         return status
-
-    def _stop_registering(self, number: int, _frame: object) -> None:
-        sys.exit(128 + number)
 
     def _listen(self, answer: RegistrationAnswer) -> int:
         options = self._options
@@ -125,6 +125,8 @@ class _Worker:
         app = make_app(broker, answer.queue, ring)
         self._listener = _Listener(answer.queue)
         signals.worker_ready.connect(self._listener.attach, weak=False)
+        for unusable in (signals.task_unknown, signals.task_rejected):
+            unusable.connect(ring.count_malformed, weak=False)
         self._log.info("worker.listens", broker=masked(broker), queue=answer.queue, slots=options.slots)
         worker = app.Worker(
             hostname=f"{options.name}@{os.getpid()}",
@@ -144,6 +146,10 @@ class _Worker:
     def _tick(self) -> None:
         if self._listener is not None:
             self._listener.want(not self._agent.draining and self._slots.free() > 0)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    sys.exit(0)
 
 
 class _Listener:
@@ -171,8 +177,10 @@ class _Listener:
     def _apply(self, *_: Any) -> None:
         listening = self._consumer.task_consumer.consuming_from(self._queue)
         if self._wanted and not listening:
+            get_logger().info("worker.listens_again")
             self._consumer.add_task_queue(self._queue)
         elif not self._wanted and listening:
+            get_logger().info("worker.stops_listening")
             self._consumer.cancel_task_queue(self._queue)
 
 

@@ -71,6 +71,10 @@ class Ring:
             answered = Answered.NOT_STARTED
         self._counters.count(answered)
 
+    def count_malformed(self, **_: Any) -> None:
+        """Counts a message that did not even become a call."""
+        self._counters.count(Answered.MALFORMED)
+
     def answer(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Answered:
         """Answers one doorbell and tells what became of it."""
         bell = _read(arguments, keywords)

@@ -24,6 +24,12 @@ class ScriptedServer:
         self.tokens: set[str] = set()
         self.calls: Counter[str] = Counter()
         self.order = "continue"
+        self.registrations: list[dict[str, Any]] = []
+        self.heartbeats: list[dict[str, Any]] = []
+        self.claims: list[dict[str, Any]] = []
+        self.worker_order = "continue"
+        self.broker_url = ""
+        self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: problem(409, "not_queued")
         self.fault: Callable[[str, str], Answer | None] = lambda _method, _path: None
         self.lock = threading.Lock()
         self.connections: set[socket.socket] = set()
@@ -89,6 +95,9 @@ class ScriptedServer:
         if fault is not None:
             return fault
         documents = {
+            "/workers": self._register,
+            "/workers/wrk:heartbeat": self._heartbeat,
+            "/leases": self._claim,
             "/attempts/att/telemetry": self._telemetry,
             "/leases/att:renew": self._renew,
             "/leases/att:release": self._release,
@@ -101,6 +110,19 @@ class ScriptedServer:
         if method == "GET" and name.startswith("/artifacts/"):
             return 200, self.blobs[path.split("/")[4]]
         return problem(404, "not_found")
+
+    def _register(self, registration: dict[str, Any]) -> Answer:
+        self.registrations.append(registration)
+        answer = {"worker_id": "wrk_" + "0" * 26, "broker_url": self.broker_url, "queue": f"palestra.pool.{registration['pool']}"}
+        return 201, {**answer, "heartbeat_seconds": 0.3, "work_order_versions": [1]}
+
+    def _heartbeat(self, heartbeat: dict[str, Any]) -> Answer:
+        self.heartbeats.append(heartbeat)
+        return 200, {"order": self.worker_order}
+
+    def _claim(self, claim: dict[str, Any]) -> Answer:
+        self.claims.append(claim)
+        return self.grant(claim)
 
     def _renew(self, renewal: dict[str, Any]) -> Answer:
         self.renewals.append(renewal)

