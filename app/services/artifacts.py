@@ -35,7 +35,7 @@ class Content:
     path: Path
 
 
-async def declare(session: Session, attempt_id: str, declaration: ArtifactDeclaration, store: BlobStore) -> ArtifactView:
+async def declare(database: Database, store: BlobStore, attempt_id: str, declaration: ArtifactDeclaration) -> ArtifactView:
     """Announces a blob. The same again answers the same artifact; content that the project holds already counts as stored.
 
     Raises:
@@ -43,12 +43,20 @@ async def declare(session: Session, attempt_id: str, declaration: ArtifactDeclar
         ConflictError: `stale_attempt`; `artifact_exists` if the name was declared with other content.
         TooLargeError: If it does not fit on the server's disk.
     """
+    await asyncio.to_thread(_check_space, declaration.size, store)
+    async with database.write() as session:
+        artifact = await _declare(session, attempt_id, declaration)
+    if artifact.stored and artifact.snapshot_id is not None:
+        await drop_unused(database, store)
+    return artifact
+
+
+async def _declare(session: Session, attempt_id: str, declaration: ArtifactDeclaration) -> ArtifactView:
     writer = await ingest.open_writer(session, attempt_id)
     run = writer.runs.get(declaration.run_id)
     if run is None:
         raise ForbiddenError("other_run", "The attempt does not carry that run.")
     name, folder = _checked(declaration)
-    await asyncio.to_thread(_check_space, declaration.size, store)
     await _check_snapshot(session, attempt_id, declaration, name)
     values = {"project_id": run.project_id, "run_id": run.id, "attempt_id": attempt_id, "folder": folder, "name": name}
     content = {"kind": declaration.kind, "size": declaration.size, "sha256": declaration.sha256}

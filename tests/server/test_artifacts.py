@@ -53,8 +53,7 @@ class Storing:
     async def declare(self, name: str, content: bytes, snapshot_id: str | None = None, **changes: Any) -> ArtifactView:
         kind = "snapshot" if snapshot_id else "export"
         body = {**_file(name, content), "run_id": self.run_id, "kind": kind, "snapshot_id": snapshot_id, **changes}
-        async with self.database.write() as session:
-            return await artifacts.declare(session, self.attempt_id, ArtifactDeclaration(**body), self.store)
+        return await artifacts.declare(self.database, self.store, self.attempt_id, ArtifactDeclaration(**body))
 
     async def upload(self, artifact_id: str, content: bytes) -> ArtifactView:
         return await artifacts.upload(self.database, self.store, self.attempt_id, artifact_id, _chunks(content))

@@ -7,7 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
 from app.api.body import json_body
-from app.api.deps import DatabaseDep, ReadSession, WriteSession
+from app.api.deps import DatabaseDep, ReadSession
 from app.api.download import attachment, wanted_slice
 from app.api.errors import ApiError
 from app.api.paging import page_request
@@ -37,13 +37,13 @@ StoreDep = Annotated[BlobStore, Depends(_store)]
 @router.post("/attempts/{attempt_id}/artifacts", status_code=201, responses={409: {}, 413: {}})
 async def declare_artifact(
     attempt_id: str,
-    body: Annotated[ArtifactDeclaration, json_body(ArtifactDeclaration)],
     _caller: AttemptCaller,
-    session: WriteSession,
+    body: Annotated[ArtifactDeclaration, json_body(ArtifactDeclaration)],
+    database: DatabaseDep,
     store: StoreDep,
 ) -> ArtifactView:
     """Announces a blob with its size and SHA-256; the same again answers the same. `stored` says that no upload is needed."""
-    return await artifacts.declare(session, attempt_id, body, store)
+    return await artifacts.declare(database, store, attempt_id, body)
 
 
 @router.put("/attempts/{attempt_id}/artifacts/{artifact_id}", openapi_extra=_UPLOAD, responses={409: {}, 413: {}, 415: {}, 503: {}})
