@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import CommandError, emit_json, number, out, say, state, table
+from palestra.cli.output import CommandError, emit_json, number, say, show, state, table
 from palestra.client import Client
 from palestra.contract.resources import JobView
 from palestra.contract.states import FINAL_JOB_STATES, JobState
@@ -66,7 +66,7 @@ def evaluate(
         return
     cells = [[result.episodes, *(number(value) for value in (result.mean, result.stdev, result.min, result.median, result.max))]]
     headings = ("episodes", "mean", "stdev", "min", "median", "max")
-    out.print(table(headings, cells, numbers=headings))
+    show(table(headings, cells, numbers=headings))
 
 
 def _act(client: Client, action: Callable[[str, str], JobView], verb: str, target: str, *, reason: str, as_json: bool) -> None:
@@ -74,7 +74,7 @@ def _act(client: Client, action: Callable[[str, str], JobView], verb: str, targe
     if as_json:
         emit_json(changed)
     else:
-        out.print(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
+        show(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
 
 
 def _jobs(client: Client, verb: str, target: str) -> list[str]:

@@ -9,12 +9,13 @@ from statistics import fmean, stdev
 from typing import Annotated, Final, TypeVar
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from palestra.cli.connect import DEFAULT_DATA_DIR
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.embedded.instance import Instance, InstanceOptions
-from palestra.cli.output import FAILURE, CommandError, err, number, out, say, table
+from palestra.cli.output import FAILURE, CommandError, err, number, out, say, show, table
 from palestra.cli.up import DataDirOption
 from palestra.cli.watch import Board
 from palestra.client import FINAL_RUN_STATES, Client
@@ -98,7 +99,7 @@ class _Demo:
         say(f"\nEvaluating the last snapshot of each seed on {FRESH_EPISODES} new episodes ...")
         results = self._judge(runs, submission.definition.stop.success_score)
         out.print()
-        out.print(_table(results))
+        show(_table(results))
         say(f"\nExperiment  {experiment.id}")
         say(f"Dashboard   {self._instance.url}/experiments/{experiment.id}")
         say(f"Data        {self._instance.data.root}")
@@ -161,7 +162,7 @@ class _Demo:
         time.sleep(_PERIOD)
 
 
-def _table(results: Sequence[_Result]) -> object:
+def _table(results: Sequence[_Result]) -> Table:
     headings = ("seed", "ended", "env_steps", "evaluation", "min", "max", "new episodes", "min ", "max ", "")
     rows = [_row(result) for result in results]
     latest = [result.run.latest_evaluation.mean for result in results if result.run.latest_evaluation]

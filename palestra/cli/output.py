@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 import typer
 from pydantic import BaseModel
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -78,6 +79,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: It
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
     return made
+
+
+def show(shown: Table) -> None:
+    """Prints a table at its own width: identifiers are never cut, so that they can be copied and read by programs."""
+    width = Measurement.get(out, out.options.update(max_width=10_000), shown).maximum
+    out.print(shown, width=width, crop=False, soft_wrap=True)
 
 
 def state(value: str) -> Text:

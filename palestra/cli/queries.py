@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import emit_json, emit_json_line, number, out, state, table
+from palestra.cli.output import emit_json, emit_json_line, number, out, show, state, table
 from palestra.client import FINAL_RUN_STATES, Client
 
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")]
@@ -46,7 +46,7 @@ def experiments(
         for row in rows
     ]
     headings = ("experiment", "state", "agent", "environment", "runs", "evaluation", "created")
-    return out.print(table(headings, cells, numbers=("runs", "evaluation")))
+    return show(table(headings, cells, numbers=("runs", "evaluation")))
 
 
 def runs(
@@ -75,7 +75,7 @@ def runs(
         for row in rows
     ]
     headings = ("run", "experiment", "seed", "state", "cause", "env_steps", "evaluation")
-    return out.print(table(headings, cells, numbers=("seed", "env_steps", "evaluation")))
+    return show(table(headings, cells, numbers=("seed", "env_steps", "evaluation")))
 
 
 def jobs(
@@ -93,7 +93,7 @@ def jobs(
     if json:
         return emit_json(rows)
     cells = [(row.id, row.schedule, state(row.state), row.cause, row.pool, row.attempts, row.waiting) for row in rows]
-    return out.print(table(("job", "schedule", "state", "cause", "pool", "attempts", "waiting"), cells, numbers=("attempts",)))
+    return show(table(("job", "schedule", "state", "cause", "pool", "attempts", "waiting"), cells, numbers=("attempts",)))
 
 
 def workers(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
@@ -106,7 +106,7 @@ def workers(server: Server = None, token_file: TokenFile = None, json: Json = Fa
         (row.name, state(row.state), row.pool, row.host, f"{sum(slot.job_id is not None for slot in row.slots)}/{len(row.slots)}")
         for row in rows
     ]
-    return out.print(table(("worker", "state", "pool", "host", "slots"), cells))
+    return show(table(("worker", "state", "pool", "host", "slots"), cells))
 
 
 def provenance(

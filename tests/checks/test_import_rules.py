@@ -1,0 +1,110 @@
+"""Every import rule was seen to fail: a copy of the packages with one offending import more, judged by import-linter."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGES = ("palestra", "app", "workers")
+CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+
+BREACHES: dict[str, list[tuple[str, str]]] = {
+    "palestra imports neither app nor workers nor their heavy libraries": [
+        ("palestra/client.py", "import app.settings"),
+        ("palestra/cli/up.py", "import workers"),
+        ("palestra/contract/names.py", "import torch"),
+        ("palestra/client.py", "import fastapi"),
+    ],
+    "telemetry is standard library, httpx and the contract only": [("palestra/telemetry/spool.py", "import palestra.client")],
+    "app and workers never import each other": [("app/settings.py", "import workers"), ("workers/slots.py", "import app.settings")],
+    "the server holds no training library": [("app/services/runs.py", "import torch"), ("app/metrics/__init__.py", "import gymnasium")],
+    "layers of the server": [
+        ("app/domain/errors.py", "import app.db.engine"),
+        ("app/services/runs.py", "import app.api.errors"),
+        ("app/db/engine.py", "import app.services.runs"),
+        ("app/metrics/__init__.py", "import app.db.engine"),
+        ("app/settings.py", "import app.domain.errors"),
+    ],
+    "sqlalchemy only in app.db": [("app/services/runs.py", "import sqlalchemy"), ("app/api/deps.py", "import sqlalchemy.orm")],
+    "celery in the server only in the dispatcher": [("app/services/jobs.py", "import celery"), ("app/daemons/reaper.py", "import kombu")],
+    "celery in the workers only in celery_app and tasks, kombu also in the broker's transport": [
+        ("workers/supervisor.py", "import celery"),
+        ("workers/core/rng.py", "import kombu"),
+    ],
+    "worker parents never load torch": [("workers/supervisor.py", "import torch"), ("workers/slots.py", "import workers.core.rng")],
+    "layers of the trainer": [
+        ("workers/core/rng.py", "import workers.envs"),
+        ("workers/memory/__init__.py", "import workers.agents"),
+        ("workers/agents/__init__.py", "import workers.build"),
+        ("workers/hooks/__init__.py", "import workers.evaluate"),
+        ("workers/build/__init__.py", "import workers.entrypoints"),
+    ],
+    "the loop knows the protocols of core and nothing else": [
+        ("workers/loop/engine.py", "import torch"),
+        ("workers/loop/clock.py", "import workers.agents"),
+    ],
+    "clock and triggers are reached as protocols of core": [("workers/collect/__init__.py", "import workers.loop.clock")],
+}
+
+
+def lint(directory: Path) -> subprocess.CompletedProcess[str]:
+    """Runs import-linter on the packages in a directory."""
+    program = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, is_debug_mode=False))"
+    environment = {**os.environ, "PYTHONPATH": str(directory), "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=110)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the packages and of the contracts."""
+    directory = tmp_path_factory.mktemp("rules")
+    for package in PACKAGES:
+        shutil.copytree(REPOSITORY / package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", directory)
+    return directory
+
+
+def test_the_rules_hold(sources: Path) -> None:
+    done = lint(sources)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+def test_every_rule_has_a_breach() -> None:
+    assert {contract["name"] for contract in CONTRACTS} == set(BREACHES)
+
+
+@pytest.mark.parametrize(("name", "file", "line"), [(name, *breach) for name, breaches in BREACHES.items() for breach in breaches])
+def test_a_breach_is_seen(sources: Path, name: str, file: str, line: str) -> None:
+    path = sources / file
+    text = path.read_text()
+    path.write_text(f"{text}\n{line}\n")
+    try:
+        done = lint(sources)
+    finally:
+        path.write_text(text)
+    assert done.returncode != 0
+    assert f"{name} BROKEN" in " ".join(done.stdout.split()), done.stdout + done.stderr
+
+
+def test_every_part_is_under_a_rule() -> None:
+    """A part that is added later must not stay outside the lists of the contracts."""
+    listed = {module for contract in CONTRACTS for module in _modules(contract)}
+    parts = {f"{package}.{path.stem}" for package in ("app", "workers") for path in (REPOSITORY / package).iterdir() if _is_part(path)}
+    assert parts <= {".".join(name.split(".")[:2]) for name in listed}
+
+
+def _modules(contract: dict[str, list[str]]) -> list[str]:
+    names = [*contract.get("source_modules", []), *contract.get("forbidden_modules", []), *contract.get("modules", [])]
+    layers = [part.strip() for layer in contract.get("layers", []) for part in layer.split("|")]
+    return names + layers
+
+
+def _is_part(path: Path) -> bool:
+    return (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").exists()

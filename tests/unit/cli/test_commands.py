@@ -1,0 +1,272 @@
+"""Every command against a real HTTP server: what it asks, what it prints, how it ends."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palestra.cli.connect import logins_path
+from palestra.cli.main import main
+from tests.support import samples
+from tests.support.peer import Answer, Peer, problem, running_peer
+from tests.support.samples import JOB, RUN
+
+Run = Callable[..., tuple[int, str, str]]
+DOCUMENT = json.dumps({"definition": samples.definition(), "options": {"seeds": [0]}})
+
+
+@pytest.fixture
+def peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Peer]:
+    with running_peer() as running:
+        monkeypatch.setenv("PALESTRA_SERVER", running.url)
+        monkeypatch.setenv("PALESTRA_TOKEN", "plr_test")
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "x.yaml").write_text(DOCUMENT)
+        yield running
+
+
+@pytest.fixture
+def palestra(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_submit(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", "/experiments", Answer(201, samples.experiment()), Answer(200, samples.experiment()))
+    code, out, _ = palestra("submit", "x.yaml", "--seeds", "0-2", "--pool", "gpu", "--priority", "5")
+    assert (code, "new experiment  sample-0123456789abcdef" in out) == (0, True)
+    sent = peer.asked[0].body
+    assert sent["options"]["seeds"] == [0, 1, 2]
+    assert (sent["options"]["pool"], sent["options"]["priority"]) == ("gpu", 5)
+    assert sent["provenance"]["packages"]
+    code, out, _ = palestra("submit", "x.yaml", "--no-provenance", "--json")
+    assert json.loads(out)["id"] == "sample-0123456789abcdef"
+    assert peer.asked[1].body["provenance"] == {}
+
+
+def test_submit_with_the_code_of_a_work_tree(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    assert palestra("submit", "x.yaml", "--code", str(Path(__file__).parent))[0] == 0
+    assert peer.asked[0].body["code"]["kind"] == "git"
+    code, _, err = palestra("submit", "x.yaml", "--code", "/")
+    assert (code, "--code" in err) == (2, True)
+
+
+@pytest.mark.parametrize(("state", "expected"), [("succeeded", 0), ("failed", 1)])
+def test_submit_and_watch(peer: Peer, palestra: Run, state: str, expected: int) -> None:
+    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    done = samples.run(state=state, latest_evaluation=samples.evaluation(481.0))
+    peer.on("GET", "/runs", Answer(200, samples.page(samples.run())), Answer(200, samples.page(done)))
+    code, out, _ = palestra("submit", "x.yaml", "--watch")
+    assert code == expected
+    assert "evaluation 481.0 ± 1.0" in out
+
+
+def test_odd_file_names_are_taken_literally(peer: Peer, palestra: Run, tmp_path: Path) -> None:
+    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    for name in ("name; rm -rf ~", "-x.yaml", "*.yaml"):
+        (tmp_path / name).write_text(DOCUMENT)
+        assert palestra("submit", "--no-provenance", "--", name)[0] == 0
+
+
+def test_lists(peer: Peer, palestra: Run) -> None:
+    peer.on("GET", "/experiments", Answer(200, samples.page(samples.experiment(id="[bold]x"))))
+    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(latest_evaluation=samples.evaluation()))))
+    peer.on("GET", "/jobs", Answer(200, samples.page(samples.job(waiting="no free slot"))))
+    peer.on("GET", "/workers", Answer(200, samples.page()))
+    assert "[bold]x" in palestra("experiments")[1]
+    assert "480.0" in palestra("runs", "exp")[1]
+    assert "no free slot" in palestra("jobs", RUN)[1]
+    assert peer.asked[2].query["run"] == RUN
+    assert palestra("workers")[0] == 0
+    for command in ("experiments", "runs", "jobs", "workers"):
+        assert isinstance(json.loads(palestra(command, "--json")[1]), list)
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
+def test_control_of_a_job(peer: Peer, palestra: Run, verb: str) -> None:
+    peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, samples.job(state="paused")))
+    code, out, _ = palestra(verb, JOB, "--reason", "why", "--json")
+    assert (code, json.loads(out)[0]["state"]) == (0, "paused")
+    assert peer.asked[0].body == {"reason": "why"}
+
+
+def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: Run) -> None:
+    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()))
+    peer.on("GET", "/experiments/exp", Answer(200, samples.experiment()))
+    ended, evaluation = samples.job(id="job_a", state="succeeded"), samples.job(id="job_b", schedule="evaluate")
+    peer.on("GET", "/jobs", Answer(200, samples.page(samples.job(), ended, evaluation)))
+    for name in (JOB, "job_b"):
+        peer.on("POST", f"/jobs/{name}:pause", Answer(200, samples.job(id=name)))
+        peer.on("POST", f"/jobs/{name}:cancel", Answer(200, samples.job(id=name)))
+    palestra("pause", RUN)
+    palestra("cancel", "exp")
+    assert [asked.path.rpartition("/")[2] for asked in peer.asked if asked.method == "POST"] == [
+        f"{JOB}:pause",
+        f"{JOB}:cancel",
+        "job_b:cancel",
+    ]
+    code, _, err = palestra("resume", RUN)
+    assert (code, "no job to resume" in err) == (1, True)
+
+
+def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", f"/jobs/{JOB}:cancel", Answer(409, problem(409, "final", "The job has already succeeded.")))
+    assert palestra("cancel", JOB) == (1, "", "palestra: The job has already succeeded.\n")
+
+
+def test_evaluate(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="succeeded")))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation(477.0))))
+    assert JOB in palestra("evaluate", RUN)[1]
+    code, out, _ = palestra("evaluate", RUN, "--wait", "--json", "--episodes", "5", "--seed", "3")
+    assert (code, json.loads(out)["mean"]) == (0, 477.0)
+    assert "477.0" in palestra("evaluate", RUN, "--wait")[1]
+
+
+def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
+    failed = samples.job(state="failed", failure={"message": "The snapshot is gone."})
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, failed))
+    code, _, err = palestra("evaluate", RUN, "--wait")
+    assert (code, "The snapshot is gone." in err) == (1, True)
+
+
+def _log(first: int, *texts: str, complete: bool) -> dict[str, Any]:
+    lines = [{"n": first + n, "attempt_id": "att", "stream": "stdout", "wall": 1.0, "text": text} for n, text in enumerate(texts)]
+    return {"run_id": RUN, "lines": lines, "next_after": first + len(texts) - 1, "complete": complete}
+
+
+def test_logs(peer: Peer, palestra: Run) -> None:
+    peer.on(
+        "GET",
+        f"/runs/{RUN}/log",
+        Answer(200, _log(1, "one [red]", "\x1b[31mtwo", complete=False)),
+        Answer(200, _log(3, "three", complete=True)),
+    )
+    code, out, _ = palestra("logs", RUN)
+    assert (code, out) == (0, "one [red]\n\ufffd[31mtwo\nthree\n")
+    assert peer.asked[1].query["after"] == "2"
+
+
+def test_logs_follow_until_the_run_ended(peer: Peer, palestra: Run) -> None:
+    pieces = [_log(1, "a", complete=True), _log(2, "b", complete=True), _log(3, complete=True)]
+    peer.on("GET", f"/runs/{RUN}/log", *(Answer(200, piece) for piece in pieces))
+    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()), Answer(200, samples.run_detail(state="failed")))
+    _, out, _ = palestra("logs", RUN, "--follow", "--json")
+    assert [json.loads(line)["text"] for line in out.splitlines()] == ["a", "b"]
+
+
+def test_watch_of_a_run_shows_its_experiment(peer: Peer, palestra: Run) -> None:
+    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()))
+    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(state="succeeded"))))
+    code, out, _ = palestra("watch", RUN, "--json")
+    assert (code, json.loads(out)["state"]) == (0, "succeeded")
+    assert peer.asked[1].query["experiment"] == "sample-0123456789abcdef"
+
+
+def test_provenance(peer: Peer, palestra: Run) -> None:
+    record = {"run_id": RUN, "experiment_id": "x", "seed": 0, "submission": {"command": "palestra submit"}, "attempts": []}
+    peer.on("GET", f"/runs/{RUN}/provenance", Answer(200, record))
+    assert json.loads(palestra("provenance", RUN)[1])["submission"]["command"] == "palestra submit"
+
+
+def test_login_keeps_the_token_for_this_user_only(peer: Peer, palestra: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.touch(mode=0o600)
+    token.write_text("plr_kept\n")
+    peer.on("GET", "/session", Answer(200, samples.session()))
+    peer.on("GET", "/runs", Answer(200, samples.page()))
+    assert palestra("login", peer.url, "--token-file", str(token))[0] == 0
+    assert logins_path().stat().st_mode & 0o077 == 0
+    monkeypatch.delenv("PALESTRA_SERVER")
+    monkeypatch.delenv("PALESTRA_TOKEN")
+    assert palestra("runs")[0] == 0
+    assert peer.asked[-1].headers["authorization"] == "Bearer plr_kept"
+
+
+def test_a_refused_login_keeps_nothing(peer: Peer, palestra: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    peer.on("GET", "/session", Answer(401, problem(401, "unauthenticated", "This token is unknown.")))
+    monkeypatch.setattr("sys.stdin", io.StringIO("plr_wrong\n"))
+    assert palestra("login", peer.url) == (1, "", "palestra: This token is unknown.\n")
+    assert not logins_path().exists()
+
+
+def test_a_token_file_that_others_may_read_is_pointed_out(peer: Peer, palestra: Run, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("plr_x")
+    (tmp_path / "token").chmod(0o644)
+    peer.on("GET", "/runs", Answer(200, samples.page()))
+    code, _, err = palestra("runs", "--token-file", str(tmp_path / "token"))
+    assert (code, "chmod 600" in err) == (0, True)
+
+
+@pytest.mark.parametrize("content", ["", "\n", "two words and \x00", "ü"])
+def test_a_token_file_without_a_token_is_refused(palestra: Run, tmp_path: Path, content: str) -> None:
+    (tmp_path / "token").write_text(content)
+    assert palestra("runs", "--token-file", str(tmp_path / "token"))[0] == 2
+
+
+def test_the_embedded_palestra_of_this_directory_is_found(
+    peer: Peer, palestra: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("PALESTRA_SERVER")
+    monkeypatch.delenv("PALESTRA_TOKEN")
+    assert palestra("runs")[0] == 2
+    (tmp_path / ".palestra" / "tokens").mkdir(parents=True)
+    (tmp_path / ".palestra" / "up.json").write_text(json.dumps({"url": peer.url}))
+    (tmp_path / ".palestra" / "tokens" / "user").write_text("plr_embedded")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    peer.on("GET", "/runs", Answer(200, samples.page()))
+    assert palestra("runs")[0] == 0
+    assert peer.asked[-1].headers["authorization"] == "Bearer plr_embedded"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["submit"], ["runs", "--nope"], ["up", "--port", "99999"], ["up", "--port", "abc"], ["login", "nowhere"], ["db"]],
+)
+def test_wrong_usage_is_exit_code_2_and_no_traceback(palestra: Run, arguments: list[str]) -> None:
+    code, _, err = palestra(*arguments)
+    assert code == 2
+    assert "Traceback" not in err
+
+
+def test_version_and_help(palestra: Run) -> None:
+    assert palestra("--version") == (0, "palestra 0.1.0\n", "")
+    code, out, _ = palestra("--help")
+    assert code == 0
+    for command in (
+        "up",
+        "server",
+        "worker",
+        "submit",
+        "experiments",
+        "runs",
+        "watch",
+        "logs",
+        "pause",
+        "resume",
+        "cancel",
+        "evaluate",
+        "login",
+        "db",
+        "demo",
+    ):
+        assert f"\n  {command} " in out
+
+
+def test_a_fault_of_ours_is_one_sentence(palestra: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("palestra.cli.queries.connect", lambda *_: 1 / 0)
+    code, _, err = palestra("runs")
+    assert (code, err.startswith("palestra: this is a fault of Palestra: ZeroDivisionError")) == (1, True)
