@@ -21,7 +21,8 @@ from tests.support.trainer_fakes import (
     cadence,
 )
 from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedule, Unit
-from workers.loop.engine import Engine, Parts
+from workers.loop.engine import Engine
+from workers.loop.parts import Parts
 
 REPORT = LearnReport(1, (0.0,))
 EXPERIENCE = Experience(NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, (), env_steps=1)

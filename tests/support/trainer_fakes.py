@@ -22,7 +22,8 @@ from workers.core.types import (
 )
 from workers.evaluate.evaluator import summarise
 from workers.loop.budget import Budget
-from workers.loop.engine import Cadence, Engine, Parts
+from workers.loop.engine import Engine
+from workers.loop.parts import Cadence, Parts
 
 NOTHING = np.zeros((1, 1, 1), np.float32)
 ONE_STEP = CollectPlan(vector_steps=1)

@@ -24,7 +24,8 @@ from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluat
 from workers.hooks.guards import NanGuardHook, SuccessHook
 from workers.hooks.schedules import LearningRateHook
 from workers.loop.budget import Budget
-from workers.loop.engine import Cadence, Engine, Parts
+from workers.loop.engine import Engine
+from workers.loop.parts import Cadence, Parts
 from workers.record.recorder import RecordedRun, Sink, SpoolRecorder
 from workers.record.windows import window_length
 from workers.snapshot.store import LoadedSnapshot, SnapshotOwner, SnapshotStore

@@ -18,7 +18,7 @@ from workers.envs.make import make_vector
 from workers.envs.vector import array_layout
 from workers.evaluate.evaluator import fixed_seed
 from workers.export.policy import ExportFormat, write_export
-from workers.loop.engine import RunResult
+from workers.loop.parts import RunResult
 from workers.record.recorder import evaluation_record
 from workers.snapshot.store import LoadedSnapshot
 

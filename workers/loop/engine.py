@@ -27,53 +27,15 @@ exception goes on its way.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from workers.core.protocols import Agent, Collector, Control, Evaluator, Hook, Recorder, Snapshotter, TimeSource
+from workers.core.protocols import TimeSource
 from workers.core.rng import global_state, load_global_state
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, SnapshotReason, StateTree, StopReason, Unit
-from workers.loop.budget import UNLIMITED, Budget
+from workers.loop.budget import UNLIMITED
 from workers.loop.clock import Clock
 from workers.loop.hooks import HookCalls
+from workers.loop.parts import Cadence, Parts, RunResult
 from workers.loop.triggers import Every, Never, every
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What the engine works with. It owns none of it: who assembled the parts closes them."""
-
-    agent: Agent
-    collector: Collector
-    recorder: Recorder
-    snapshotter: Snapshotter
-    control: Control
-    evaluator: Evaluator | None = None
-    hooks: tuple[Hook, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cadence:
-    """When the engine does what. Intervals are in env_steps; `None` is never."""
-
-    budget: Budget
-    epoch: int | None = None
-    evaluation: int | None = None
-    evaluate_during_episode: bool = True
-    """Evaluate at the exact multiple; false waits for an iteration in which a training episode ended."""
-    snapshot: int | None = None
-    save_best: bool = True
-    save_memory: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """How a run, or an attempt at it, ended."""
-
-    reason: StopReason
-    snapshot_id: str | None
-    """The last snapshot."""
-    score: float | None
-    """Mean return of the last evaluation."""
 
 
 class Engine:
