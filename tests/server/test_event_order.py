@@ -5,8 +5,11 @@ import random
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import func, select
+from sqlalchemy.event import listen as listens
+from sqlalchemy.orm import Session as SyncSession
 
-from app.db.engine import EVENTS, Database
+from app.db.engine import EVENTS, Database, Session
 from app.db.repositories import events as rows
 from app.services import events
 from tests.support.world import World
@@ -27,32 +30,64 @@ async def _tail(database: Database, stop: asyncio.Event) -> list[str]:
         await asyncio.sleep(0)
 
 
+def _hold_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None:
+    """Makes a commit take `seconds` after the ids of its events are drawn, where the order can go wrong."""
+
+    def wait(inside: SyncSession) -> None:
+        drawn.set()
+        inside.execute(select(func.pg_sleep(seconds)))
+
+    listens(session.sync_session, "before_commit", wait)
+
+
 async def test_two_delayed_concurrent_commits_lose_no_event(world: World, database: Database) -> None:
-    """The first to record commits last, and the second commits in between: with ids given at record time the first would be skipped."""
+    """The first draws its id, then its commit takes long; the second begins and would be done in between."""
     if database.is_sqlite:
         pytest.skip("one writer: transactions never overlap")
-    recorded, second_done = asyncio.Event(), asyncio.Event()
+    drawn = asyncio.Event()
 
     async def slow() -> None:
         async with database.write() as session:
             events.record(session, "job", {"name": "slow"}, project_id=world.project_id)
-            await session.flush()
-            await rows.newest(session)
-            recorded.set()
-            await second_done.wait()
-            await asyncio.sleep(0.2)
+            _hold_commit(session, 0.5, drawn)
 
     async def fast() -> None:
-        await recorded.wait()
+        await drawn.wait()
         async with database.write() as session:
             events.record(session, "job", {"name": "fast"}, project_id=world.project_id)
-        second_done.set()
+            _hold_commit(session, 0.2, asyncio.Event())
 
     stop = asyncio.Event()
     tail = asyncio.create_task(_tail(database, stop))
     await asyncio.gather(slow(), fast())
     stop.set()
-    assert await tail == ["fast", "slow"]
+    assert await tail == ["slow", "fast"]
+
+
+async def test_a_transaction_that_began_first_and_records_last_loses_no_event(world: World, database: Database) -> None:
+    """The older transaction has the lower xid and the later id: the case that the xid rule alone gets wrong."""
+    if database.is_sqlite:
+        pytest.skip("one writer: transactions never overlap")
+    began, drawn = asyncio.Event(), asyncio.Event()
+
+    async def older() -> None:
+        async with database.write() as session:
+            await session.execute(select(func.pg_current_xact_id()))
+            began.set()
+            await drawn.wait()
+            events.record(session, "job", {"name": "older"}, project_id=world.project_id)
+
+    async def younger() -> None:
+        await began.wait()
+        async with database.write() as session:
+            events.record(session, "job", {"name": "younger"}, project_id=world.project_id)
+            _hold_commit(session, 0.5, drawn)
+
+    stop = asyncio.Event()
+    tail = asyncio.create_task(_tail(database, stop))
+    await asyncio.gather(older(), younger())
+    stop.set()
+    assert await tail == ["younger", "older"]
 
 
 @pytest.mark.parametrize("seed", range(3))
