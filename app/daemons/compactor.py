@@ -1,4 +1,4 @@
-"""The compactor: forgets remembered answers and events that have aged. History of runs is never touched."""
+"""The compactor: forgets remembered answers and events that have aged, and deletes blobs that nothing names. History of runs stays."""
 
 import asyncio
 from typing import Final
@@ -7,6 +7,8 @@ import structlog
 
 from app.db.engine import Database
 from app.db.repositories import retention
+from app.services import artifacts
+from app.services.blobs import BlobStore
 
 _log = structlog.get_logger("palestra.compactor")
 
@@ -20,11 +22,13 @@ class Compactor:
 
     Args:
         database: Where it is.
+        store: Where the blobs are.
         idempotency_seconds: How long an answer is remembered.
     """
 
-    def __init__(self, database: Database, *, idempotency_seconds: float) -> None:
+    def __init__(self, database: Database, store: BlobStore, *, idempotency_seconds: float) -> None:
         self._database = database
+        self._store = store
         self._idempotency = idempotency_seconds
 
     async def run(self) -> None:
@@ -37,9 +41,10 @@ class Compactor:
             await asyncio.sleep(PERIOD)
 
     async def tick(self) -> int:
-        """Forgets what has aged; returns how many rows."""
+        """Forgets what has aged; returns how many rows and blobs."""
         async with self._database.write() as session:
             forgotten = await retention.forget_answers(session, self._idempotency) + await retention.forget_events(session, EVENT_SECONDS)
-        if forgotten:
-            _log.info("compactor.forgot", rows=forgotten)
-        return forgotten
+        blobs = await artifacts.sweep(self._database, self._store)
+        if forgotten or blobs:
+            _log.info("compactor.forgot", rows=forgotten, blobs=blobs)
+        return forgotten + blobs

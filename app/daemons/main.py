@@ -6,6 +6,7 @@ from app.daemons.compactor import Compactor
 from app.daemons.dispatcher import CeleryBell, Dispatcher
 from app.daemons.reaper import Reaper
 from app.db.engine import Database
+from app.services.blobs import BlobStore
 from app.settings import Settings
 
 
@@ -14,7 +15,7 @@ async def run(database: Database, settings: Settings) -> None:
     bell = CeleryBell(settings.broker_url.get_secret_value())
     dispatcher = Dispatcher(database, bell, ring_seconds=settings.ring_seconds)
     reaper = Reaper(database, reclaim_seconds=settings.reclaim_seconds)
-    compactor = Compactor(database, idempotency_seconds=settings.idempotency_seconds)
+    compactor = Compactor(database, BlobStore(settings.artifact_dir), idempotency_seconds=settings.idempotency_seconds)
     try:
         async with asyncio.TaskGroup() as group:
             for daemon in (dispatcher, reaper, compactor):

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.engine import DatabaseUrlError
-from app.db.migrate import upgrade
+from app.db.migrate import NewerSchemaError, upgrade
 from app.settings import SettingsError, load_settings
 
 
@@ -26,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         version = upgrade(settings.database)
     except (SettingsError, DatabaseUrlError) as error:
         return _fail(str(error), 2)
+    except NewerSchemaError as error:
+        return _fail(str(error), 1)
     except (SQLAlchemyError, OSError) as error:
         return _fail(f"the database cannot be upgraded: {_first_line(error)}", 1)
     sys.stdout.write(f"database at version {version}\n")

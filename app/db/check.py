@@ -1,10 +1,13 @@
 """Looks at a database before the server uses it: reachable, writable, and of the schema that this code knows."""
 
+from pathlib import Path
+
+from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.db import migrate
+import migrations
 from app.db.engine import Database, DatabaseUrlError
 
 
@@ -33,17 +36,28 @@ async def check_database(url: str) -> None:
 
 async def _check_schema(connection: AsyncConnection) -> None:
     version = await connection.run_sync(_version)
-    known = migrate.revisions()
+    known = revisions()
     if version is None:
         raise DatabaseStartError("the database has no tables yet: run `palestra db upgrade` first")
     if version not in known:
-        raise DatabaseStartError(f"the database has the newer schema {version}, this Palestra knows up to {known[0]}: upgrade Palestra")
-    if version != known[0]:
+        raise DatabaseStartError(f"the database has the newer schema {version}, this Palestra knows up to {known[-1]}: upgrade Palestra")
+    if version != known[-1]:
         raise DatabaseStartError(f"the database has the older schema {version}: run `palestra db upgrade` first")
 
 
+def revisions() -> tuple[str, ...]:
+    """Returns every version of the schema that this code knows, oldest first: the numbers that begin the names of the migrations.
+
+    Alembic itself is not loaded for this: it costs a server's start a tenth of a second and ten MiB.
+    """
+    files = (Path(migrations.__file__).parent / "versions").glob("[0-9]*_*.py")
+    return tuple(sorted(path.stem.partition("_")[0] for path in files))
+
+
 def _version(connection: Connection) -> str | None:
-    return migrate.current(connection)
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
 def _sentence(error: Exception) -> str:

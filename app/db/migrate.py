@@ -12,9 +12,14 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 
 import migrations
+from app.db.check import revisions
 from app.db.engine import async_url
 
 _UPGRADE_LOCK: Final = 0x70616C_7570
+
+
+class NewerSchemaError(Exception):
+    """A newer Palestra made the database; the message is one line."""
 
 
 def upgrade(url: str, revision: str = "head") -> str:
@@ -23,8 +28,15 @@ def upgrade(url: str, revision: str = "head") -> str:
     Args:
         url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
         revision: Step to go to.
+
+    Raises:
+        NewerSchemaError: If a newer Palestra made the database.
     """
     with _connection(url) as connection:
+        found = current(connection)
+        if found is not None and found not in revisions():
+            raise NewerSchemaError(f"the database has the newer schema {found}, this Palestra knows up to {head()}: upgrade Palestra")
+        connection.commit()
         configuration = config()
         configuration.attributes["connection"] = connection
         command.upgrade(configuration, revision)
@@ -39,11 +51,6 @@ def current(connection: Connection) -> str | None:
 def head() -> str:
     """Returns the version of the schema that this code knows."""
     return ScriptDirectory.from_config(config()).get_current_head() or ""
-
-
-def revisions() -> tuple[str, ...]:
-    """Returns every version that this code knows, the newest first."""
-    return tuple(script.revision for script in ScriptDirectory.from_config(config()).walk_revisions())
 
 
 def config() -> Config:

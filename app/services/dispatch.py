@@ -15,7 +15,7 @@ from app.services.gate import Why
 from palestra.contract.states import Cause, JobState, SnapshotState
 from palestra.contract.work_order import Failure
 
-__all__ = ["Ready", "fail_hopeless", "plan", "rung", "seconds_to_next"]
+__all__ = ["Ready", "fail_hopeless", "plan", "rung"]
 
 _ACTOR: Final = "daemon:dispatcher"
 
@@ -51,11 +51,6 @@ async def _ready(session: Session, project_id: str, pool: str, offers: Sequence[
 async def rung(session: Session, jobs: Sequence[Ready]) -> None:
     """Notes that doorbells went out. Without this note they go out again, which changes nothing."""
     await rows.mark_rung(session, jobs)
-
-
-async def seconds_to_next(session: Session) -> float | None:
-    """Returns in how many seconds the next delayed job may start; `None` if none is delayed."""
-    return await rows.seconds_to_next(session)
 
 
 async def fail_hopeless(session: Session) -> int:

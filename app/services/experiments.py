@@ -79,7 +79,9 @@ async def _add_runs(session: Session, principal: Principal, experiment: Experime
         return []
     submission_id = await rows.insert_submission(session, experiment, submission.provenance, principal.user_id)
     same = {"project_id": experiment.project_id, "experiment_id": experiment.id, "created_by": principal.user_id}
-    new = [{**same, "id": new_id("run"), "seed": seed, "submission_id": submission_id, "state": RunState.QUEUED.value} for seed in missing]
+    common = {**same, "submission_id": submission_id, "state": RunState.QUEUED.value}
+    ids = sorted(new_id("run") for _ in missing)
+    new = [{**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)]
     return await rows.insert_runs(session, new)
 
 

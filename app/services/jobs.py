@@ -31,7 +31,9 @@ _STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PRE
 async def queue_training(session: Session, principal: Principal, experiment: Experiment, new: Sequence[Run], options: JobOptions) -> None:
     """Queues one job for each of the new runs of an experiment."""
     columns = _columns(principal, experiment.id, options, options.schedule)
-    job_of = {run.id: new_id("job") for run in new}
+    # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the order in which they were named.
+    ids = sorted(new_id("job") for _ in new)
+    job_of = {run.id: job_id for run, job_id in zip(new, ids, strict=True)}
     queued = await rows.insert(
         session, [{**columns, "id": job_id} for job_id in job_of.values()], {job_of[run.id]: [run.id] for run in new}
     )

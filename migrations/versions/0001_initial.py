@@ -234,14 +234,7 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_jobs_project_id_created_at_id"), "jobs", ["project_id", "created_at", "id"], unique=False)
     op.create_index(op.f("ix_jobs_project_id_experiment_id"), "jobs", ["project_id", "experiment_id"], unique=False)
-    op.create_index(
-        "ix_jobs_queue",
-        "jobs",
-        ["pool", "queued_at"],
-        unique=False,
-        sqlite_where=sa.text("state = 'queued'"),
-        postgresql_where=sa.text("state = 'queued'"),
-    )
+    op.create_index(op.f("ix_jobs_state_pool"), "jobs", ["state", "pool"], unique=False)
     op.create_table(
         "submissions",
         sa.Column("id", big_key(), autoincrement=True, nullable=False),
@@ -571,9 +564,7 @@ def downgrade() -> None:
     op.drop_table("attempts")
     op.drop_index(op.f("ix_submissions_project_id_experiment_id"), table_name="submissions")
     op.drop_table("submissions")
-    op.drop_index(
-        "ix_jobs_queue", table_name="jobs", sqlite_where=sa.text("state = 'queued'"), postgresql_where=sa.text("state = 'queued'")
-    )
+    op.drop_index(op.f("ix_jobs_state_pool"), table_name="jobs")
     op.drop_index(op.f("ix_jobs_project_id_experiment_id"), table_name="jobs")
     op.drop_index(op.f("ix_jobs_project_id_created_at_id"), table_name="jobs")
     op.drop_table("jobs")

@@ -10,7 +10,7 @@ from app.domain.paging import PageRequest
 from app.services import experiments
 from palestra.contract.definition import experiment_id
 from palestra.contract.states import JobState, RunState
-from tests.support.world import World, definition, submission
+from tests.support.world import World, definition
 
 
 async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(world: World) -> None:
@@ -204,5 +204,18 @@ def test_upgrading_twice_changes_nothing(database_url: str) -> None:
     assert upgrade(database_url) == upgrade(database_url) == head()
 
 
-def test_submissions_are_documents() -> None:
-    assert submission(seeds=[1]).options.seeds == (1,)
+def test_a_newer_schema_is_refused(database_url: str) -> None:
+    from sqlalchemy import text
+
+    from app.db.migrate import NewerSchemaError, _connection
+
+    with _connection(database_url) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        connection.commit()
+    try:
+        with pytest.raises(NewerSchemaError, match="upgrade Palestra"):
+            upgrade(database_url)
+    finally:
+        with _connection(database_url) as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = :head"), {"head": head()})
+            connection.commit()

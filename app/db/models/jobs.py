@@ -17,7 +17,7 @@ class Job(Base):
         ForeignKeyConstraint(["project_id", "experiment_id"], ["experiments.project_id", "experiments.id"], ondelete="CASCADE"),
         Index(None, "project_id", "created_at", "id"),
         Index(None, "project_id", "experiment_id"),
-        Index("ix_jobs_queue", "pool", "queued_at", sqlite_where=text("state = 'queued'"), postgresql_where=text("state = 'queued'")),
+        Index(None, "state", "pool"),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)

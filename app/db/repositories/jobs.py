@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Label, and_, func, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute, aliased
+from sqlalchemy import ColumnElement, Subquery, and_, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -155,55 +155,46 @@ async def unfinished_of_experiment(session: Session, project_id: str, experiment
     return (await session.scalar(query.where(Job.state.not_in(_FINAL)))) or 0
 
 
-def _order(job: type[Job]) -> Label[int]:
-    """The order of a pool's queue: priority, then fair share between people, then age.
+def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
+    """The queued jobs of some pools, each with its `turn`.
 
-    A person's n-th waiting job stands behind everybody's earlier ones, where n counts the jobs that the person already has running.
+    The order of a pool's queue is priority, then fair share between people, then age: a person's n-th waiting job stands behind everybody's
+    earlier ones, where n counts the jobs that the person already has running.
     """
-    running = aliased(Job)
-    busy = select(func.count()).select_from(running)
-    busy = busy.where(
-        running.project_id == job.project_id, running.pool == job.pool, running.created_by == job.created_by, running.state.in_(_LIVE)
-    )
-    own = func.row_number().over(
-        partition_by=(job.project_id, job.pool, job.priority, job.created_by), order_by=(job.queued_at, job.created_at, job.id)
-    )
-    return (own + func.coalesce(busy.scalar_subquery(), 0)).label("turn")
+    mine = (Job.project_id == project_id, Job.pool.in_(pools))
+    held = select(Job.pool, Job.created_by, func.count().label("jobs")).where(*mine, Job.state.in_(_LIVE))
+    busy = held.group_by(Job.pool, Job.created_by).subquery()
+    own = func.row_number().over(partition_by=(Job.pool, Job.priority, Job.created_by), order_by=(Job.queued_at, Job.created_at, Job.id))
+    columns = (Job.id, Job.pool, Job.attempt, Job.priority, Job.queued_at, Job.created_at, Job.rung_at)
+    query = select(*columns, (own + func.coalesce(busy.c.jobs, 0)).label("turn"))
+    query = query.outerjoin(busy, and_(busy.c.pool == Job.pool, busy.c.created_by == Job.created_by))
+    return query.where(*mine, Job.state == JobState.QUEUED.value, *conditions).subquery()
+
+
+def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
+    return (queued.c.priority.desc(), queued.c.turn, queued.c.queued_at, queued.c.created_at, queued.c.id)
 
 
 async def positions(session: Session, project_id: str, pools: Collection[str]) -> dict[str, int]:
     """Returns the place of every queued job of some pools in its pool's queue, from 1."""
-    queue = select(Job.id, Job.pool, Job.priority, Job.queued_at, Job.created_at, _order(Job))
-    mine = (Job.state == JobState.QUEUED.value, Job.project_id == project_id, Job.pool.in_(pools))
-    waiting = queue.where(*mine).subquery()
-    turn = (waiting.c.priority.desc(), waiting.c.turn, waiting.c.queued_at, waiting.c.created_at, waiting.c.id)
-    place = func.row_number().over(partition_by=waiting.c.pool, order_by=turn)
-    return dict((await session.execute(select(waiting.c.id, place))).all())
+    queued = _queued(project_id, pools)
+    place = func.row_number().over(partition_by=queued.c.pool, order_by=_turn(queued))
+    return dict((await session.execute(select(queued.c.id, place))).all())
 
 
 async def ready(session: Session, queue: Queue, ring_seconds: float, limit: int) -> Sequence[Ready]:
     """Returns the next jobs of a queue that wait for a (new) doorbell, in order; those that its workers can take."""
-    fits = (Job.gpus <= queue.most_gpus, Job.work_order_version.in_(queue.versions))
-    mine = (Job.state == JobState.QUEUED.value, Job.project_id == queue.project_id, Job.pool == queue.pool)
-    waiting = select(Job, _order(Job)).where(*mine, *fits, may_start_now()).subquery()
-    silent = or_(waiting.c.rung_at.is_(None), waiting.c.rung_at <= db_now(-ring_seconds))
-    query = select(waiting.c.id, waiting.c.pool, waiting.c.attempt).where(silent)
-    turn = (waiting.c.priority.desc(), waiting.c.turn, waiting.c.queued_at, waiting.c.created_at, waiting.c.id)
-    rows = await session.execute(query.order_by(*turn).limit(limit))
-    return [Ready(job_id, pool, attempt + 1) for job_id, pool, attempt in rows]
+    fits = (Job.gpus <= queue.most_gpus, Job.work_order_version.in_(queue.versions), may_start_now())
+    queued = _queued(queue.project_id, [queue.pool], *fits)
+    silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
+    query = select(queued.c.id, queued.c.pool, queued.c.attempt).where(silent).order_by(*_turn(queued)).limit(limit)
+    return [Ready(job_id, pool, attempt + 1) for job_id, pool, attempt in await session.execute(query)]
 
 
 async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
     """Returns the (project, pool) pairs that a job waits in."""
     query = select(Job.project_id, Job.pool).where(Job.state == JobState.QUEUED.value, may_start_now()).distinct()
     return [(project_id, pool) for project_id, pool in await session.execute(query.order_by(Job.project_id, Job.pool))]
-
-
-async def seconds_to_next(session: Session) -> float | None:
-    """Returns in how many seconds the next delayed job may start; `None` if none is delayed."""
-    query = select(func.min(Job.not_before), db_now()).where(Job.state == JobState.QUEUED.value, Job.not_before > db_now())
-    moment, present = (await session.execute(query)).one()
-    return None if moment is None else max(0.0, (moment - present).total_seconds())
 
 
 async def pinned_to_snapshots(session: Session) -> Sequence[Job]:
