@@ -75,12 +75,12 @@ async def read_bytes(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def parse(raw: bytes, model: type[Model]) -> Model:
-    """Returns the document in `raw`; raises the answer to give where it is not one."""
+def parse(raw: bytes, model: type[Model], *, nul: bool = False) -> Model:
+    """Returns the document in `raw`; raises the answer to give where it is not one. `nul` permits the NUL character in texts."""
     if not raw.strip():
         raise _refused(422, "body_required", "is required")
     try:
-        value = check_json(raw)
+        value = check_json(raw, nul=nul)
     except JsonError as error:
         raise _refused(400 if error.syntax else 422, error.code, error.message, error.pointer) from None
     if not isinstance(value, dict):

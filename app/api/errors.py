@@ -99,7 +99,8 @@ def from_domain(error: DomainError) -> ApiError:
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="palestra"'
     problems = () if error.pointer is None else (FieldProblem(pointer=error.pointer, code=error.code, message=error.detail),)
-    return ApiError(status, error.code, error.detail, errors=problems, headers=headers, **extra)
+    detail = _detail(problems) if problems and error.detail[:1].islower() else error.detail
+    return ApiError(status, error.code, detail, errors=problems, headers=headers, **extra)
 
 
 def problem_response(request: Request, error: ApiError) -> Response:
@@ -163,7 +164,7 @@ def _detail(problems: Sequence[FieldProblem]) -> str:
         return "The request is not valid."
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{first.pointer or 'The body'}: {first.message}{more}."
+    return f"{first.pointer or 'The body'}: {first.message.rstrip('.')}{more}."
 
 
 def _title(status: int) -> str:

@@ -12,7 +12,7 @@ from fastapi import Request
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.errors import ApiError, problem_response
+from app.api.errors import ApiError, not_found, problem_response
 from palestra.contract.names import new_id
 
 _log = structlog.get_logger("palestra.api")
@@ -66,7 +66,7 @@ class Guard:
                 self._add_headers(scope, message, request_id)
             await send(message)
 
-        refusal = self._check_host(scope)
+        refusal = self._check_host(scope) or _check_nul(scope)
         if refusal is not None:
             await problem_response(Request(scope), refusal)(scope, receive, guarded)
             return
@@ -95,6 +95,15 @@ class Guard:
         if self._tls:
             headers.setdefault("Strict-Transport-Security", "max-age=31536000")
         headers["X-Request-ID"] = request_id
+
+
+def _check_nul(scope: Scope) -> ApiError | None:
+    """No name holds the NUL character, and PostgreSQL takes none in any text."""
+    if "\0" in scope["path"]:
+        return not_found()
+    if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
+        return ApiError(422, "nul_character", "The query must not contain the NUL character.")
+    return None
 
 
 def _request_id(scope: Mapping[str, Any]) -> str:

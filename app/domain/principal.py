@@ -27,12 +27,12 @@ class Principal:
     attempt_id: str | None = None
 
     def permits(self, scope: Scope) -> bool:
-        """Returns whether the caller has `scope`; `admin` includes `read` and `submit`, `submit` includes `read`."""
+        """Returns whether the caller has `scope`; `admin` includes `read` and `submit`."""
         return bool(self.scopes & _IMPLIED_BY[scope])
 
 
 _IMPLIED_BY = {
-    Scope.READ: frozenset({Scope.READ, Scope.SUBMIT, Scope.ADMIN}),
+    Scope.READ: frozenset({Scope.READ, Scope.ADMIN}),
     Scope.SUBMIT: frozenset({Scope.SUBMIT, Scope.ADMIN}),
     Scope.ADMIN: frozenset({Scope.ADMIN}),
     Scope.WORKER: frozenset({Scope.WORKER}),

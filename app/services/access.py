@@ -6,6 +6,7 @@ Owns the check of every credential. Passwords are kept as argon2id, all other se
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from argon2 import PasswordHasher
@@ -26,9 +27,6 @@ from palestra.contract.names import Scope, new_id
 from palestra.contract.views import Page
 
 _PASSWORDS: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
-_NOBODY: Final = _PASSWORDS.hash("a password that nobody has")
-"""Verified for unknown users, so that the time tells nothing."""
-
 _ROLES: Final = {
     "viewer": frozenset({Scope.READ}),
     "member": frozenset({Scope.READ, Scope.SUBMIT}),
@@ -123,9 +121,9 @@ async def login(session: Session, request: LoginRequest) -> Login:
         UnauthenticatedError: In the same words and time for an unknown user and for a wrong password.
     """
     user = await rows.user_by_name(session, request.user)
-    stored = user.password_hash if user is not None and user.password_hash else _NOBODY
+    stored = None if user is None else user.password_hash
     good = await asyncio.to_thread(_verify, stored, request.password)
-    if user is None or not good or stored is _NOBODY or user.disabled_at is not None:
+    if user is None or not good or user.disabled_at is not None:
         raise UnauthenticatedError("wrong_login", "User name or password is wrong. `palestra login-link` makes a new link.")
     membership = await rows.membership_of(session, user.id)
     if membership is None:
@@ -246,9 +244,15 @@ async def _set_password(session: Session, user: User, password: str) -> None:
     await rows.end_other_logins(session, user.id)
 
 
-def _verify(stored: str, password: str) -> bool:
+@cache
+def _nobodys() -> str:
+    """A hash that is verified for unknown users, so that the time tells nothing."""
+    return _PASSWORDS.hash("a password that nobody has")
+
+
+def _verify(stored: str | None, password: str) -> bool:
     try:
-        return _PASSWORDS.verify(stored, password)
+        return _PASSWORDS.verify(stored or _nobodys(), password) and stored is not None
     except (VerificationError, InvalidHashError):
         return False
 

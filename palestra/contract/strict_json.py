@@ -6,7 +6,7 @@ The server and the command line share it, so that both refuse the same documents
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from palestra.contract.problems import pointer
@@ -38,20 +38,28 @@ class JsonError(ValueError):
         self.syntax = syntax
 
 
-def check_json(raw: bytes, max_depth: int = MAX_DEPTH) -> Any:
+def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> Any:
     """Returns the value of a JSON text, having refused all that a strict reader should.
+
+    Args:
+        raw: The text.
+        max_depth: Levels of arrays and objects it may have.
+        nul: Whether strings may hold the NUL character, which no text column of PostgreSQL can keep.
 
     Raises:
         JsonError: With the byte where reading failed, or the pointer to the refused value.
     """
     value = _load(_decode(raw), max_depth)
     floats = _may_be_non_finite(raw)
-    texts = _SURROGATE.search(raw) is not None
+    surrogates = _SURROGATE.search(raw) is not None
+    zeros = not nul and b"\\u0000" in raw
     for path, container in _containers(value, max_depth):
         if floats:
             _refuse_non_finite(path, container)
-        if texts:
-            _refuse_surrogates(path, container)
+        if surrogates:
+            _refuse(path, container, _is_surrogate, "not_unicode", "must not contain half of a surrogate pair")
+        if zeros:
+            _refuse(path, container, _is_nul, "nul_character", "must not contain the NUL character")
     return value
 
 
@@ -124,10 +132,18 @@ def _refuse_non_finite(path: _Path, container: list[Any] | dict[str, Any]) -> No
             )
 
 
-def _refuse_surrogates(path: _Path, container: list[Any] | dict[str, Any]) -> None:
+def _refuse(path: _Path, container: list[Any] | dict[str, Any], is_bad: Callable[[str], bool], code: str, message: str) -> None:
     for key, value in _items(container):
-        if any(isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text) for text in (key, value)):
-            raise JsonError("not_unicode", "must not contain half of a surrogate pair", path=(*path, key), syntax=False)
+        if any(isinstance(text, str) and any(map(is_bad, text)) for text in (key, value)):
+            raise JsonError(code, message, path=(*path, key), syntax=False)
+
+
+def _is_surrogate(character: str) -> bool:
+    return "\ud800" <= character <= "\udfff"
+
+
+def _is_nul(character: str) -> bool:
+    return character == "\0"
 
 
 def _too_deep(max_depth: int) -> JsonError:

@@ -42,7 +42,7 @@ Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
 
 @router.post("", status_code=201, response_model=ExperimentDetail, responses={200: {"model": ExperimentDetail}, 409: {}})
 async def submit_experiment(
-    body: Annotated[Submission, json_body(Submission)], principal: Submitter, session: WriteSession, once: OnceDep
+    principal: Submitter, body: Annotated[Submission, json_body(Submission)], session: WriteSession, once: OnceDep
 ) -> Response:
     """Submits a definition: 201 for a new experiment, 200 for the one that is there already, with missing seeds added."""
 

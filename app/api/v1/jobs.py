@@ -49,18 +49,18 @@ async def get_job(job_id: str, principal: Reader, session: ReadSession) -> JobVi
 
 
 @router.post("/{job_id}:pause", responses={409: {}})
-async def pause_job(job_id: str, body: Action, principal: Submitter, session: WriteSession) -> JobView:
+async def pause_job(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
     """Stops a job after a snapshot, to go on later."""
     return await jobs.pause(session, principal, job_id, body.reason)
 
 
 @router.post("/{job_id}:resume", responses={409: {}})
-async def resume_job(job_id: str, body: Action, principal: Submitter, session: WriteSession) -> JobView:
+async def resume_job(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
     """Queues a paused job again."""
     return await jobs.resume(session, principal, job_id, body.reason)
 
 
 @router.post("/{job_id}:cancel", responses={409: {}})
-async def cancel_job(job_id: str, body: Action, principal: Submitter, session: WriteSession) -> JobView:
+async def cancel_job(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
     """Stops a job for good, after a snapshot."""
     return await jobs.cancel(session, principal, job_id, body.reason)

@@ -16,7 +16,7 @@ router = APIRouter(prefix="/leases", tags=["leases"])
 
 @router.post("", status_code=201, responses={409: {}})
 async def claim_lease(
-    body: Annotated[Claim, json_body(Claim)], principal: WorkerCaller, session: WriteSession, settings: SettingsDep
+    principal: WorkerCaller, body: Annotated[Claim, json_body(Claim)], session: WriteSession, settings: SettingsDep
 ) -> ClaimAnswer:
     """Claims a job: makes its attempt, raises the fences it needs, and answers the work order."""
     return await leases.claim(session, principal, body, settings)

@@ -63,7 +63,7 @@ async def list_evaluations(
 
 @router.post("/{run_id}/jobs", status_code=201, response_model=JobView, responses={409: {}})
 async def submit_job(
-    run_id: str, body: Annotated[JobRequest, json_body(JobRequest)], principal: Submitter, session: WriteSession, once: OnceDep
+    run_id: str, principal: Submitter, body: Annotated[JobRequest, json_body(JobRequest)], session: WriteSession, once: OnceDep
 ) -> Response:
     """Queues a schedule on a run."""
 

@@ -19,7 +19,7 @@ MAX_LINES = 5_000
 
 
 @router.post("/series:query", response_model=SeriesResult)
-async def query_series(body: Annotated[SeriesQuery, json_body(SeriesQuery)], principal: Reader, database: DatabaseDep) -> Response:
+async def query_series(principal: Reader, body: Annotated[SeriesQuery, json_body(SeriesQuery)], database: DatabaseDep) -> Response:
     """Returns curves and statistics over groups of runs on one common grid, and the event cursor to tail from."""
     result = await curves.query(database, principal, body)
     return Response(result.model_dump_json(), media_type="application/json")

@@ -19,7 +19,7 @@ TokenPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created
 
 
 @router.post("", status_code=201)
-async def create_token(body: Annotated[TokenRequest, json_body(TokenRequest)], principal: Anyone, session: WriteSession) -> TokenView:
+async def create_token(principal: Anyone, body: Annotated[TokenRequest, json_body(TokenRequest)], session: WriteSession) -> TokenView:
     """Makes a token. Its secret is in this answer and nowhere else."""
     return await access.create_token(session, principal, body)
 

@@ -18,7 +18,7 @@ router = APIRouter(tags=["workers"])
 
 @router.post("/workers", status_code=201, responses={409: {}})
 async def register_worker(
-    body: Annotated[Registration, json_body(Registration)], principal: WorkerCaller, session: WriteSession, settings: SettingsDep
+    principal: WorkerCaller, body: Annotated[Registration, json_body(Registration)], session: WriteSession, settings: SettingsDep
 ) -> RegistrationAnswer:
     """Registers a worker, or the same worker again after a restart."""
     return await workers.register(session, principal, body, settings)
@@ -26,7 +26,7 @@ async def register_worker(
 
 @router.post("/workers/{worker_id}:heartbeat", responses={409: {}})
 async def heartbeat_worker(
-    worker_id: str, body: Annotated[WorkerHeartbeat, json_body(WorkerHeartbeat)], principal: WorkerCaller, session: WriteSession
+    worker_id: str, principal: WorkerCaller, body: Annotated[WorkerHeartbeat, json_body(WorkerHeartbeat)], session: WriteSession
 ) -> WorkerHeartbeatAnswer:
     """Notes a worker's sign of life."""
     return await workers.heartbeat(session, principal, worker_id, body)

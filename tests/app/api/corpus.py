@@ -1,0 +1,112 @@
+"""Reads the rows of the bad-input corpus (tests/corpus/*.yaml) and makes requests of them.
+
+A row holds `id`, `name`, what to send and what to expect. What to send is one of
+
+- `body` (text), `base64`, `json`, `repeat: [text, times]`: the whole body;
+- `set` or `set_repeat` (JSON pointer -> value), `splice` (JSON pointer -> JSON text): changes to a small valid submission;
+- `artifact`: changes to a small valid declaration; `upload`: content of the declared artifact;
+- `batch`, `many_records`, `many_series`: telemetry.
+
+In texts `{name}` stands for one of the server's ids and `<x*n>` for x repeated n times. What to expect: `status`, and where given `code`,
+`text` (part of the answer's sentences), `pointer` and `field_code` (of one of its errors), `expected_seq`, `answer`, `no_header`.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.records import points
+from tests.support.world import definition
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+_REPEAT = re.compile(r"<([^<>]+)\*(\d+)>")
+_NAME = re.compile(r"\{([a-z_]+)\}")
+
+Row = dict[str, Any]
+
+
+def rows(name: str) -> list[Row]:
+    """Returns the rows of a file, with its defaults filled in."""
+    document = yaml.safe_load((CORPUS / f"{name}.yaml").read_text("utf-8"))
+    return [{**document["defaults"], **row} for row in document["rows"]]
+
+
+def expand(value: Any, names: dict[str, str]) -> Any:
+    """Returns `value` with ids and repetitions filled in."""
+    if isinstance(value, dict):
+        return {key: expand(member, names) for key, member in value.items()}
+    if isinstance(value, list):
+        return [expand(member, names) for member in value]
+    if not isinstance(value, str):
+        return value
+    text = _REPEAT.sub(lambda match: match[1] * int(match[2]), value)
+    return _NAME.sub(lambda match: names.get(match[1], match[0]), text)
+
+
+def body_of(row: Row, names: dict[str, str]) -> bytes | None:
+    """Returns what to send; `None` for no body at all."""
+    return next((make(row, names) for keys, make in _MAKERS if keys & row.keys()), None)
+
+
+def declaration(names: dict[str, str]) -> dict[str, Any]:
+    """Returns a small valid declaration of an artifact with the content 1234567890."""
+    sha256 = "c775e7b757ede630cd0aa1113bd102661ab38829ca52a6422ab782862f268646"
+    return {"run_id": names["live_run"], "name": "weights.bin", "kind": "other", "size": 10, "sha256": sha256}
+
+
+def _changed(row: Row, names: dict[str, str]) -> bytes:
+    document: dict[str, Any] = {"definition": definition()}
+    for pointer, value in expand(row.get("set", {}), names).items():
+        _put(document, pointer, value)
+    for pointer, (text, times) in row.get("set_repeat", {}).items():
+        _put(document, pointer, text * times)
+    marks = {}
+    for index, (pointer, text) in enumerate(row.get("splice", {}).items()):
+        _put(document, pointer, f"splice-{index}")
+        marks[f'"splice-{index}"'] = str(expand(text, names))
+    encoded = json.dumps(document)
+    for mark, text in marks.items():
+        encoded = encoded.replace(mark, text)
+    return encoded.encode()
+
+
+def _put(document: dict[str, Any], pointer: str, value: Any) -> None:
+    *parents, last = pointer.removeprefix("/").split("/")
+    for parent in parents:
+        document = document.setdefault(parent, {})
+    document[last] = value
+
+
+def _telemetry(row: Row, names: dict[str, str]) -> bytes:
+    run = names["live_run"]
+    if "many_records" in row:
+        return _short([{"type": "note", "run": run, "wall": 1, "code": "x", "message": ""} for _ in range(row["many_records"])])
+    if "many_series" in row:
+        return _short([points(run, f"s{index}", [1]) for index in range(row["many_series"])])
+    batch = expand(row["batch"], names)
+    run = batch.get("run_id") or names[batch.get("run", "live_run")]
+    step = batch.get("step", 1)
+    records = [points(run, batch.get("series", "loss"), [step + index], [value]) for index, value in enumerate(batch["values"])]
+    encoded = json.dumps({"first_seq": batch["first_seq"], "records": records})
+    return re.sub(r'"@([^"]+)"', r"\1", encoded).encode()
+
+
+def _short(records: list[dict[str, Any]]) -> bytes:
+    """Many small records that fit into one batch's bytes."""
+    return json.dumps({"first_seq": 4, "records": records}, separators=(",", ":")).encode()
+
+
+_MAKERS: tuple[tuple[set[str], Callable[[Row, dict[str, str]], bytes]], ...] = (
+    ({"repeat"}, lambda row, _: (row["repeat"][0] * row["repeat"][1]).encode()),
+    ({"base64"}, lambda row, _: base64.b64decode(row["base64"])),
+    ({"body"}, lambda row, _: str(row["body"]).encode()),
+    ({"json"}, lambda row, names: json.dumps(expand(row["json"], names)).encode()),
+    ({"artifact"}, lambda row, names: json.dumps({**declaration(names), **expand(row["artifact"], names)}).encode()),
+    ({"batch", "many_records", "many_series"}, _telemetry),
+    ({"set", "set_repeat", "splice"}, _changed),
+)

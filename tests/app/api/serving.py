@@ -1,0 +1,170 @@
+"""The whole server inside the test's process, on a given database, with people, tokens, runs and attempts in every interesting state."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from asgi_lifespan import LifespanManager
+from fastapi import FastAPI
+from sqlalchemy import func, select
+
+from app.db.engine import Database
+from app.db.models import Base, Membership, Project, Run, Snapshot, Token, User
+from app.domain.principal import Principal
+from app.main import create_app
+from app.services import access, experiments
+from app.settings import Settings
+from palestra.contract.access import TokenRequest
+from palestra.contract.names import Scope, new_id
+from palestra.contract.states import Cause, Outcome, SnapshotState
+from tests.support.records import points, snapshot
+from tests.support.world import ALL, World, definition, make_world, principal, submission
+
+HOST = "127.0.0.1"
+ORIGIN = f"http://{HOST}"
+SNAPSHOT_FILE = {"name": "weights.safetensors", "size": 4, "sha256": hashlib.sha256(b"1234").hexdigest()}
+
+
+@dataclass
+class Served:
+    """A running application and the names that requests may use: tokens by who, ids by what."""
+
+    app: FastAPI
+    world: World
+    tokens: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def database(self) -> Database:
+        return self.app.state.database  # type: ignore[no-any-return]
+
+    def client(self, who: str = "anonymous", **options: Any) -> httpx.AsyncClient:
+        """Returns a client that carries the token of `who`, or none."""
+        headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who != "anonymous" else {}
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
+        return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers, **options)
+
+    async def browser(self) -> tuple[httpx.AsyncClient, str]:
+        """Returns a client with a cookie login, and its CSRF token."""
+        async with self.database.write() as session:
+            membership = Membership(project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin")
+            code = await access.make_link(session, membership, 3_600)
+        client = self.client()
+        self.app.state.login_rate = type(self.app.state.login_rate)()
+        answer = await client.post("/api/v1/session:redeem", json={"code": code}, headers={"Origin": ORIGIN})
+        assert answer.status_code == 201, answer.text
+        return client, answer.json()["csrf_token"]
+
+    async def count_rows(self) -> dict[str, int]:
+        """Returns how many rows each table has."""
+        async with self.database.read() as session:
+            return {
+                table.name: (await session.execute(select(func.count()).select_from(table))).scalar_one()
+                for table in Base.metadata.sorted_tables
+            }
+
+
+@asynccontextmanager
+async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[Served]:
+    """Serves an application with a small world on an empty, migrated database."""
+    app = create_app(Settings(data_dir=directory, database_url=url, daemons=False, **settings))
+    async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30):
+        world = await make_world(app.state.database)
+        served = Served(app, world)
+        await _make_tokens(served)
+        await _make_foreign(served)
+        await _make_attempts(served)
+        yield served
+
+
+async def _make_tokens(served: Served) -> None:
+    world = served.world
+    scopes = {
+        "user": "read submit admin",
+        "reader": "read",
+        "submitter": "submit",
+        "admin_only": "admin",
+        "worker": "worker",
+        "expired": "read",
+    }
+    async with served.database.write() as session:
+        for name, granted in scopes.items():
+            served.tokens[name] = await _token(session, world.project_id, world.admin.user_id, name, granted)
+        revoked = await access.issue_token(session, world.project_id, world.admin.user_id, _request("revoked", "read submit admin"))
+        served.tokens["revoked"] = revoked.secret or ""
+        await access.revoke_token(session, world.admin, revoked.id)
+        expired = (await session.scalars(select(Token).where(Token.name == "expired"))).one()
+        expired.expires_at = expired.created_at
+        served.names["token"] = revoked.id
+
+
+async def _token(session: Any, project_id: str, user_id: str, name: str, scopes: str) -> str:
+    return (await access.issue_token(session, project_id, user_id, _request(name, scopes))).secret or ""
+
+
+def _request(name: str, scopes: str) -> TokenRequest:
+    return TokenRequest(name=name, scopes=tuple(Scope(scope) for scope in scopes.split()))
+
+
+async def _make_foreign(served: Served) -> None:
+    """Another project with an experiment of its own, whose ids must look as if they did not exist."""
+    project, person = Project(id=new_id("prj"), name="elsewhere"), User(id=new_id("usr"), name="zoe")
+    async with served.database.write() as session:
+        session.add_all([project, person])
+        await session.flush()
+        session.add(Membership(project_id=project.id, user_id=person.id, role="admin"))
+        await session.flush()
+        served.tokens["foreign"] = await _token(session, project.id, person.id, "foreign", "read submit admin")
+        owner: Principal = principal(project, person, ALL)
+        view, _ = await experiments.submit(session, owner, submission(definition(name="not yours")))
+        served.names["foreign_experiment"] = view.id
+    async with served.client("foreign") as client:
+        served.names["foreign_run"] = (await client.get("/api/v1/runs")).json()["items"][0]["id"]
+        served.names["foreign_job"] = (await client.get("/api/v1/jobs")).json()["items"][0]["id"]
+
+
+async def _make_attempts(served: Served) -> None:
+    world, names = served.world, served.names
+    names["worker"] = (await world.register(slots=16)).worker_id
+    names["experiment"] = ""
+    for slot, state in enumerate(("live", "finished", "lost")):
+        job = await world.one_job(seeds=[100 + slot])
+        claimed = await world.start(job.id, names["worker"], slot=slot)
+        names[f"{state}_job"], names[f"{state}_run"] = job.id, job.run_ids[0]
+        names[f"{state}_attempt"], served.tokens[f"{state}_attempt"] = claimed.work_order.attempt_id, claimed.token
+        names["experiment"] = job.experiment_id
+    await world.release(names["finished_attempt"], Outcome.SUCCEEDED, Cause.BUDGET)
+    await world.heartbeat(names["worker"], dead=[names["lost_attempt"]])
+    names["queued_job"] = (await world.one_job(seeds=[7])).id
+    await _send_first_records(served)
+    await _make_snapshots(served)
+
+
+async def _send_first_records(served: Served) -> None:
+    """The live attempt has three records on the server: two points and a snapshot whose file has not arrived."""
+    run = served.names["live_run"]
+    served.names["uploading_snapshot"] = new_id("snp")
+    batch = [points(run, "loss", [1]), points(run, "loss", [2]), snapshot(run, served.names["uploading_snapshot"], 2, [SNAPSHOT_FILE])]
+    async with served.client("live_attempt") as client:
+        path = f"/api/v1/attempts/{served.names['live_attempt']}/telemetry"
+        answer = await client.post(path, json={"first_seq": 1, "records": batch})
+        assert answer.json() == {"acked_seq": 3}, answer.text
+
+
+async def _make_snapshots(served: Served) -> None:
+    """Snapshots of other runs and projects, and one whose files are gone."""
+    names = served.names
+    owners = {"foreign": (names["foreign_run"], SnapshotState.VERIFIED), "finished": (names["finished_run"], SnapshotState.VERIFIED)}
+    owners["deleted"] = (names["finished_run"], SnapshotState.DELETED)
+    at = {"fence": 1, "seq": 1, "reason": "periodic", "env_step": 1, "update": 0, "episode": 0, "format_version": 1}
+    rest = {**at, "resume_exact": True, "size": 4, "attempt_id": names["finished_attempt"]}
+    async with served.database.write() as session:
+        for name, (run_id, state) in owners.items():
+            names[f"{name}_snapshot"] = new_id("snp")
+            run = (await session.scalars(select(Run).where(Run.id == run_id))).one()
+            owner = {"project_id": run.project_id, "experiment_id": run.experiment_id, "run_id": run.id}
+            session.add(Snapshot(id=names[f"{name}_snapshot"], state=state.value, **owner, **rest))

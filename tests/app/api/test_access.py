@@ -1,0 +1,166 @@
+"""Every route is closed unless the literal list says otherwise; credentials, cookies, CSRF."""
+
+import contextlib
+
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from app.api.auth import NEEDS
+from app.api.body import body_model
+from app.api.openapi import dependants, need_of
+from app.main import create_app
+from app.settings import Settings
+from tests.app.api.serving import ORIGIN, Served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PUBLIC = {("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/v1/session"), ("POST", "/api/v1/session:redeem")}
+SUBSTITUTES = {"experiment_id", "run_id", "job_id", "attempt_id", "worker_id", "token_id", "artifact_id"}
+
+
+def _routes() -> list[tuple[str, str]]:
+    app = create_app(Settings())
+    found = [(method, context.path or "") for context in iter_route_contexts(app.routes) for method in context.methods or {"MOUNT"}]
+    assert len(found) > 30
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("method", "path"), _routes())
+async def test_a_route_without_credentials_is_refused_or_on_the_list(shared: Served, method: str, path: str) -> None:
+    for name in SUBSTITUTES:
+        path = path.replace(f"{{{name}}}", "x")
+    assert "{" not in path
+    async with shared.client() as client:
+        answer = await client.request(method, path)
+    if (method, path) in PUBLIC:
+        assert answer.status_code not in {401, 403}
+    else:
+        assert answer.status_code in {401, 403}, answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_the_public_list_is_short_and_every_other_route_names_its_need() -> None:
+    app = create_app(Settings())
+    open_routes = {
+        (method, context.path)
+        for context in iter_route_contexts(app.routes)
+        for method in context.methods or ()
+        if need_of(context) is None
+    }
+    assert open_routes == PUBLIC
+    assert len(PUBLIC) <= 4
+
+
+async def test_no_body_is_read_before_the_caller_may_send_one() -> None:
+    for context in iter_route_contexts(create_app(Settings()).routes):
+        parts = context.dependant.dependencies if need_of(context) else []
+        calls = [dependant.call for part in parts for dependant in dependants(part)]
+        needs = [index for index, call in enumerate(calls) if getattr(call, NEEDS, None) is not None]
+        bodies = [index for index, call in enumerate(calls) if body_model(call) is not None]
+        assert not bodies or needs[0] < bodies[0], context.path
+
+
+@pytest.mark.parametrize(
+    ("who", "method", "path", "status"),
+    [
+        ("reader", "GET", "/api/v1/runs", 200),
+        ("reader", "POST", "/api/v1/experiments", 403),
+        ("reader", "POST", "/api/v1/jobs/{queued_job}:cancel", 403),
+        ("reader", "POST", "/api/v1/workers/{worker}:drain", 403),
+        ("reader", "POST", "/api/v1/leases", 403),
+        ("submitter", "GET", "/api/v1/runs", 403),
+        ("worker", "GET", "/api/v1/runs", 403),
+        ("worker", "GET", "/api/v1/tokens", 200),
+        ("worker", "POST", "/api/v1/experiments", 403),
+        ("user", "POST", "/api/v1/leases", 403),
+        ("user", "POST", "/api/v1/attempts/{live_attempt}/telemetry", 403),
+        ("worker", "POST", "/api/v1/attempts/{live_attempt}/telemetry", 403),
+        ("live_attempt", "GET", "/api/v1/runs", 403),
+        ("live_attempt", "GET", "/api/v1/session", 403),
+        ("live_attempt", "POST", "/api/v1/workers", 403),
+        ("live_attempt", "POST", "/api/v1/attempts/{finished_attempt}/telemetry", 403),
+        ("foreign", "GET", "/api/v1/runs/{live_run}", 404),
+        ("foreign", "GET", "/api/v1/experiments/{experiment}", 404),
+        ("foreign", "POST", "/api/v1/jobs/{queued_job}:cancel", 404),
+        ("foreign", "GET", "/api/v1/workers/{worker}", 404),
+        ("foreign", "DELETE", "/api/v1/tokens/{token}", 404),
+    ],
+)
+async def test_scopes_and_projects(shared: Served, who: str, method: str, path: str, status: int) -> None:
+    async with shared.client(who) as client:
+        answer = await client.request(method, path.format(**shared.names))
+    assert answer.status_code == status, answer.text
+
+
+async def test_a_browser_login_needs_its_own_pages_for_changes(shared: Served) -> None:
+    client, csrf = await shared.browser()
+    path = f"/api/v1/experiments/{shared.names['foreign_experiment']}:archive"
+    good = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
+    async with contextlib.aclosing(client):
+        assert (await client.get("/api/v1/session")).json()["csrf_token"] == csrf
+        assert (await client.post(path, headers=good)).status_code == 404
+        assert (await client.post(path, headers={"Sec-Fetch-Site": "same-origin", "X-CSRF-Token": csrf})).status_code == 404
+        for headers in (
+            {},
+            {"Origin": ORIGIN},
+            {"X-CSRF-Token": csrf},
+            {**good, "X-CSRF-Token": csrf[:-1] + "x"},
+            {**good, "Origin": "null"},
+            {**good, "Origin": "http://evil.example"},
+            {**good, "Origin": "http://127.0.0.1:9999"},
+            {**good, "Sec-Fetch-Site": "cross-site"},
+            {**good, "Sec-Fetch-Site": "same-site"},
+        ):
+            assert (await client.post(path, headers=headers)).status_code == 403, headers
+
+
+async def test_a_login_ends_with_its_session_and_its_link_works_once(served: Served) -> None:
+    client, csrf = await served.browser()
+    async with contextlib.aclosing(client):
+        headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
+        assert (await client.delete("/api/v1/session", headers=headers)).status_code == 204
+        assert (await client.get("/api/v1/session")).status_code == 401
+
+
+async def test_secrets_are_stored_as_hashes_only(served: Served) -> None:
+    from sqlalchemy import select
+
+    from app.db.models import Attempt, LoginSession, Token
+
+    client, _ = await served.browser()
+    cookie = client.cookies["palestra_session"]
+    await client.aclose()
+    async with served.database.read() as session:
+        stored = [*await session.scalars(select(Token.secret_hash)), *await session.scalars(select(LoginSession.secret_hash))]
+        stored += [*await session.scalars(select(Attempt.token_hash))]
+    assert all(len(text) == 64 and "_" not in text for text in stored)
+    assert cookie not in stored
+    assert not set(served.tokens.values()) & set(stored)
+
+
+async def test_a_token_hands_out_no_more_than_it_has(served: Served) -> None:
+    async with served.client("reader") as client:
+        answer = await client.post("/api/v1/tokens", json={"name": "more", "scopes": ["submit"]})
+        assert answer.status_code == 403
+    async with served.client("user") as client:
+        made = (await client.post("/api/v1/tokens", json={"name": "w", "scopes": ["worker", "read"]})).json()
+        assert made["secret"].startswith("plr_")
+        listed = (await client.get("/api/v1/tokens", params={"limit": 1})).json()
+        assert listed["items"][0]["id"] == made["id"]
+        assert listed["items"][0]["secret"] is None
+        rest = (await client.get("/api/v1/tokens", params={"cursor": listed["next_cursor"]})).json()
+        assert made["id"] not in {token["id"] for token in rest["items"]}
+        assert (await client.delete(f"/api/v1/tokens/{made['id']}")).status_code == 204
+    served.tokens["gone"] = made["secret"]
+    async with served.client("gone") as client:
+        assert (await client.get("/api/v1/session")).status_code == 401
+
+
+async def test_logins_by_password_are_slowed_down_and_tell_nothing(served: Served) -> None:
+    async with served.client() as client:
+        answers = [
+            await client.post("/api/v1/session", json={"user": name, "password": "x"}) for name in ("admin", "nobody") for _ in range(6)
+        ]
+    assert [answer.status_code for answer in answers] == [401] * 10 + [429] * 2
+    assert int(answers[-1].headers["retry-after"]) > 0
+    assert answers[0].json()["detail"] == answers[9].json()["detail"]

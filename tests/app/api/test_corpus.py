@@ -1,0 +1,232 @@
+"""The bad-input corpus: problem details with pointer, code and remedy; never a 500; never a partial change."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.app.api.corpus import Row, body_of, declaration, expand, rows
+from tests.app.api.serving import HOST, Served, serve
+from tests.support.world import definition
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FILES = ("bodies", "definitions", "artifacts", "headers", "telemetry", "messages")
+ROWS = [pytest.param(row, id=f"{row['id']}-{row['name']}") for name in FILES for row in rows(name)]
+_PREPARED = {"artifacts", "login_sessions", "login_links", "audit"}
+"""Tables that a browser's login, or the declaration before an upload, change."""
+
+
+@pytest.mark.parametrize("row", ROWS)
+async def test_a_row_of_the_corpus(shared: Served, row: Row) -> None:
+    before = await shared.count_rows()
+    answer = await _send(shared, row)
+    assert answer.status_code == row["status"], f"{answer.status_code} {answer.text[:500]}"
+    if answer.status_code >= 400:
+        _check_problem(row, answer)
+        after = await shared.count_rows()
+        changed = {name for name in after if after[name] != before[name]}
+        assert not changed - (_PREPARED if row["as"] == "browser" or "upload" in row else set())
+    if "answer" in row:
+        assert answer.json() == row["answer"]
+    if "no_header" in row:
+        assert row["no_header"] not in answer.headers
+
+
+def _check_problem(row: Row, answer: httpx.Response) -> None:
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert set(problem) >= {"type", "title", "status", "code", "detail", "request_id", "errors"}
+    assert problem["status"] == answer.status_code
+    assert problem["request_id"] == answer.headers["x-request-id"]
+    assert len(problem["detail"]) > 20, "a sentence a user can act on"
+    assert len(answer.content) < 20_000, "an answer that repeats the input"
+    if "code" in row:
+        assert problem["code"] == row["code"], problem
+    if "expected_seq" in row:
+        assert problem["expected_seq"] == row["expected_seq"]
+    sentences = [problem["detail"], *(error["message"] for error in problem["errors"])]
+    assert any(row.get("text", "") in sentence for sentence in sentences), sentences
+    if "pointer" in row:
+        found = [error for error in problem["errors"] if error["pointer"] == row["pointer"]]
+        assert found, problem["errors"]
+        assert row.get("field_code") in {None, *(error["code"] for error in found)}, found
+
+
+async def _send(served: Served, row: Row) -> httpx.Response:
+    names = {**served.names, **{f"token_of_{who}": token for who, token in served.tokens.items()}}
+    if "upload" in row:
+        return await _upload(served, names, row["upload"])
+    client, csrf = await served.browser() if row["as"] == "browser" else (served.client(row["as"]), "")
+    try:
+        return await client.send(_request(client, row, names, csrf))
+    finally:
+        await client.aclose()
+
+
+def _request(client: httpx.AsyncClient, row: Row, names: dict[str, str], csrf: str) -> httpx.Request:
+    content = body_of(row, names)
+    given = expand(row.get("headers", {}), names)
+    pairs = list(given.items()) if isinstance(given, dict) else [tuple(pair) for pair in given]
+    request = client.build_request(row["method"], expand(row["path"], names), content=content)
+    told = {name.lower() for name, _ in pairs}
+    kept = [(name, value) for name, value in request.headers.multi_items() if name not in told]
+    if content is not None and "content-type" not in told:
+        kept.append(("content-type", "application/json"))
+    if row.get("csrf"):
+        kept.append(("x-csrf-token", csrf))
+    if row.get("no_host"):
+        kept = [(name, value) for name, value in kept if name != "host"]
+    request.headers = httpx.Headers(kept + [(name, value) for name, value in pairs if value or name.lower() == "host"])
+    return request
+
+
+async def _upload(served: Served, names: dict[str, str], content: str) -> httpx.Response:
+    base = f"/api/v1/attempts/{names['live_attempt']}/artifacts"
+    async with served.client("live_attempt") as client:
+        declared = await client.post(base, json=declaration(names))
+        assert declared.status_code == 201, declared.text
+        path = f"{base}/{declared.json()['id']}"
+        return await client.put(path, content=content.encode(), headers={"Content-Type": "application/octet-stream"})
+
+
+def _files(directory: Path) -> set[Path]:
+    return {path for path in directory.rglob("*") if path.is_file()}
+
+
+async def test_a_refused_upload_leaves_no_file(shared: Served) -> None:
+    directory = shared.app.state.settings.artifact_dir
+    before = _files(directory)
+    async with shared.client("live_attempt") as client:
+        base = f"/api/v1/attempts/{shared.names['live_attempt']}/artifacts"
+        declared = await client.post(base, json={**declaration(shared.names), "name": "other.bin"})
+        path = f"{base}/{declared.json()['id']}"
+        for content in (b"123456789", b"12345678901", b"0987654321"):
+            assert (await client.put(path, content=content)).status_code == 422
+    assert _files(directory) == before
+
+
+async def test_telemetry_keeps_every_number_as_it_was(shared: Served) -> None:
+    """Row T5: strings for what is not finite, and every float64 to its last bit; T6: a worker's clock in 1970 or 2100 is data."""
+    values: list[Any] = ["NaN", "Infinity", "-Infinity", -0.0, 5e-324, 1.7976931348623157e308, 0.1]
+    run, attempt = shared.names["live_run"], shared.names["live_attempt"]
+    columns = {"env_step": list(range(7)), "update": [0] * 7, "episode": [0] * 7, "wall": [0.0, 4.1e9, *[1.7e9] * 5], "value": values}
+    record = {"type": "points", "run": run, "series": "numbers", **columns}
+    async with shared.client("live_attempt") as client:
+        for _ in range(2):
+            sent = await client.post(f"/api/v1/attempts/{attempt}/telemetry", json={"first_seq": 4, "records": [record]})
+            assert sent.json() == {"acked_seq": 4}, sent.text
+    async with shared.client("user") as client:
+        (info,) = [info for info in (await client.get(f"/api/v1/runs/{run}/series")).json()["items"] if info["name"] == "numbers"]
+        assert (info["points"], info["nonfinite"]) == (7, 3)
+        query = {"select": [{"run_id": run, "series": "numbers"}], "buckets": 7}
+        (curve,) = (await client.post("/api/v1/series:query", json=query)).json()["series"]
+    assert curve["n"] == [1] * 7
+    assert curve["last"][3:] == [-0.0, 5e-324, 1.7976931348623157e308, 0.1]
+    assert curve["last"][:3] == [None] * 3
+
+
+async def test_one_key_and_one_body_fifty_times_at_once_make_one_experiment(served: Served) -> None:
+    """Row B20, with and without a key."""
+    body = {"definition": definition(name="at once"), "options": {"seeds": [0, 1]}}
+    async with served.client("user", timeout=60) as client:
+        keyed = await asyncio.gather(
+            *(client.post("/api/v1/experiments", json=body, headers={"Idempotency-Key": '"one"'}) for _ in range(50))
+        )
+        assert {answer.status_code for answer in keyed} == {201}
+        assert len({answer.content for answer in keyed}) == 1
+        assert sum("idempotency-replayed" in answer.headers for answer in keyed) == 49
+        plain = await asyncio.gather(
+            *(client.post("/api/v1/experiments", json={**body, "definition": definition(name="no key")}) for _ in range(50))
+        )
+        assert sorted(answer.status_code for answer in plain) == [200] * 49 + [201]
+        assert len({answer.json()["id"] for answer in plain}) == 1
+        runs = (await client.get(f"/api/v1/experiments/{plain[0].json()['id']}/runs")).json()["items"]
+        assert sorted(run["seed"] for run in runs) == [0, 1]
+
+
+async def test_one_key_with_two_bodies_is_refused(served: Served) -> None:
+    """Row B21; another user of the same key is another key."""
+    async with served.client("user") as client:
+        send = lambda path, body: client.post(path, json=body, headers={"Idempotency-Key": "k"})  # noqa: E731
+        first = await send("/api/v1/experiments", {"definition": definition()})
+        assert first.status_code in {200, 201}
+        other = await send("/api/v1/experiments", {"definition": definition(name="other")})
+        assert (other.status_code, other.json()["code"]) == (409, "idempotency_key_reused")
+        elsewhere = await send(f"/api/v1/runs/{served.names['lost_run']}/jobs", {"schedule": "train"})
+        assert elsewhere.status_code == 409
+        assert (await client.post("/api/v1/experiments", json={}, headers={"Idempotency-Key": "x" * 256})).status_code == 422
+    async with served.client("foreign") as client:
+        foreign = await client.post("/api/v1/experiments", json={"definition": definition(name="third")}, headers={"Idempotency-Key": "k"})
+        assert foreign.status_code == 201
+
+
+async def test_a_refused_request_does_not_use_its_key_up(served: Served) -> None:
+    async with served.client("user") as client:
+        bad = await client.post("/api/v1/experiments", json={"definition": {}}, headers={"Idempotency-Key": "again"})
+        assert bad.status_code == 422
+        good = await client.post("/api/v1/experiments", json={"definition": definition()}, headers={"Idempotency-Key": "again"})
+        assert good.status_code in {200, 201}
+
+
+async def test_ten_thousand_equal_doorbells_start_one_attempt(served: Served) -> None:
+    """Row M4, as the server sees it: each doorbell becomes a claim."""
+    claim = {"job_id": served.names["queued_job"], "expected_attempt": 1, "worker_id": served.names["worker"]}
+    async with served.client("worker", timeout=60) as client:
+        answers = await asyncio.gather(*(client.post("/api/v1/leases", json={**claim, "slot": 4 + index % 12}) for index in range(60)))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 59
+    async with served.client("user") as client:
+        assert (await client.get(f"/api/v1/jobs/{claim['job_id']}")).json()["attempts"] == 1
+
+
+async def test_a_body_beyond_the_bound_is_not_read_to_its_end(shared: Served) -> None:
+    """Row B16: the server answers as soon as the bound is passed, whatever the length that was declared."""
+    taken = 0
+
+    async def endless() -> Any:
+        nonlocal taken
+        while True:
+            taken += 65_536
+            assert taken < 12 * 2**20, "read to the end"
+            yield b" " * 65_536
+
+    async with shared.client("user") as client:
+        headers = {"Content-Type": "application/json"}
+        answer = await client.post("/api/v1/experiments", content=endless(), headers=headers)
+        assert answer.status_code == 413
+        declared = await client.post("/api/v1/experiments", content=b"{}", headers={**headers, "Content-Length": "99999999999"})
+        assert declared.status_code == 413
+
+
+async def test_a_crash_is_told_without_its_cause(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("the secret of the house")
+
+    monkeypatch.setattr("app.services.runs.list_runs", fail)
+    async with serve(database_url, tmp_path / "data") as served, served.client("user") as client:
+        answer = await client.get("/api/v1/runs?experiment=a-secret")
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "internal_error"
+    assert "secret" not in answer.text
+
+
+async def test_every_answer_carries_the_security_headers(shared: Served) -> None:
+    async with shared.client() as client:
+        for path in ("/healthz", "/", "/api/v1/runs", "/no/such/page"):
+            headers = (await client.get(path)).headers
+            assert "script-src 'self';" in headers["content-security-policy"]
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["x-frame-options"] == "DENY"
+            assert headers["x-request-id"]
+        assert (await client.get("/healthz", headers={"X-Request-ID": "mine-1"})).headers["x-request-id"] == "mine-1"
+        assert (await client.get("/healthz", headers={"Host": HOST, "X-Request-ID": "a b"})).headers["x-request-id"] != "a b"
+
+
+async def test_answers_are_json_that_every_reader_takes(shared: Served) -> None:
+    async with shared.client("user") as client:
+        document = (await client.get("/api/v1/definitions/schema")).json()
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["properties"]["definition"]
