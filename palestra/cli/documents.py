@@ -17,13 +17,16 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from palestra.cli.output import usage
 from palestra.contract.options import Submission
 from palestra.contract.problems import explain
-from palestra.contract.strict_json import MAX_DEPTH
+from palestra.contract.strict_json import MAX_DEPTH, JsonError, check_json
 from palestra.contract.upgrade import UnsupportedSchemaError, upgrade
 from palestra.contract.views import FieldProblem
 
 MAX_BYTES: Final = 1_048_576
 MAX_ALIASES: Final = 64
 MAX_NODES: Final = 100_000
+
+_OPENING: Final = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken, yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken)
+_CLOSING: Final = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 _FLOAT: Final = re.compile(r"^[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?$")
 
@@ -87,18 +90,26 @@ def _read_file(path: Path) -> bytes:
 
 def _compose(path: str, text: str) -> Node | None:
     try:
-        aliases = sum(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=_Loader))
-        if aliases > MAX_ALIASES:
-            usage(f"{path}: has more than {MAX_ALIASES} aliases")
+        _check_tokens(path, text)
         composed: Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         usage(f"{_at(path, mark)}: {error.problem or 'is not YAML'}")
     except yaml.YAMLError as error:
         usage(f"{path}: is not YAML: {str(error).splitlines()[0]}")
-    except RecursionError:
-        usage(f"{path}: is nested deeper than {MAX_DEPTH}")
     return composed
+
+
+def _check_tokens(path: str, text: str) -> None:
+    """Refuses depth and aliases before anything is built from them."""
+    depth = aliases = 0
+    for token in yaml.scan(text, Loader=_Loader):
+        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        aliases += isinstance(token, yaml.AliasToken)
+        if depth > MAX_DEPTH:
+            usage(f"{_at(path, token.start_mark)}: is nested deeper than {MAX_DEPTH}")
+        if aliases > MAX_ALIASES:
+            usage(f"{path}: has more than {MAX_ALIASES} aliases")
 
 
 def _check(path: str, root: Node) -> None:
@@ -154,7 +165,10 @@ def _validate(path: str, value: Any, node: Node, prefix: Sequence[str]) -> Submi
     except (TypeError, ValueError):
         usage(f"{path}: holds a value that has no JSON form, for example a date: put it in quotes")
     try:
+        check_json(text.encode())
         return Submission.model_validate_json(text)
+    except JsonError as error:
+        usage(_sentence(path, node, prefix, FieldProblem(pointer=error.pointer, code=error.code, message=error.message)))
     except ValidationError as error:
         usage("\n".join(_sentence(path, node, prefix, fault) for fault in explain(error, Submission)))
 

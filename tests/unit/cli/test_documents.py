@@ -45,7 +45,7 @@ def test_a_submission_is_read(file: Path) -> None:
 
 
 def test_a_definition_alone_and_json_are_read_too(file: Path) -> None:
-    definition = {"kind": "rl", "name": "x", "env": {"id": "CartPole-v1"}, "agent": {"name": "ppo"}, "loop": {"updates": 1}}
+    definition = {"kind": "rl", "name": "x", "env": {"id": "CartPole-v1"}, "agent": {"name": "dqn"}, "loop": {"updates": 1}}
     file.write_text(json.dumps(definition))
     assert read_submission(str(file)).definition.name == "x"
 
@@ -83,7 +83,7 @@ def test_words_stay_words(file: Path) -> None:
         ("kind: rl", "kind: *nothing", "2:9", "undefined alias"),
         ("kind: rl", "kind: [rl", "3:7", "expected"),
         ("kind: rl", "kind: rl\n\tx: 1", "3:1", "cannot start any token"),
-        ("name: sample", 'name: "\\uD800"', None, "Unicode"),
+        ("name: sample", 'name: "\\uD800"', "3:3", "surrogate"),
         ("name: sample", "name: 2020-01-01", None, None),
     ],
 )
