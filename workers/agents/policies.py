@@ -183,8 +183,9 @@ def policy_for(space: Space[Any]) -> Policy:
         case spaces.Box() if np.issubdtype(space.dtype, np.floating):
             low, high = (bound.reshape(-1).astype(np.float32) for bound in (space.low, space.high))
             bounded = np.isfinite(low) & np.isfinite(high) & (high > low)
-            centre = np.where(bounded, low / 2 + high / 2, 0.0).astype(np.float32)
-            return Gaussian(space, low, high, centre, np.where(bounded, high / 2 - low / 2, 1.0).astype(np.float32))
+            below, above = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+            centre, half = (below / 2 + above / 2).astype(np.float32), (above / 2 - below / 2).astype(np.float32)
+            return Gaussian(space, low, high, centre, half)
     raise DefinitionError(f"agent ppo needs a Discrete or a floating Box action space, not {space}")
 
 

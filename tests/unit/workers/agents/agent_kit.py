@@ -1,0 +1,44 @@
+"""What the tests of agents share."""
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from workers.core.types import AgentContext, Experience, StateTree
+
+BOX = spaces.Box(-1.0, 1.0, (3,), np.float32)
+
+
+def context(action_space=None, observation_space=BOX, num_envs=2, seed=0, **more) -> AgentContext:
+    return AgentContext(observation_space, action_space or spaces.Discrete(4), num_envs, seed, **more)
+
+
+def experience(agent, steps: int, num_envs: int, rng: np.random.Generator, size: int = 3) -> Experience:
+    """Random transitions whose actions are the agent's own."""
+    observation = rng.uniform(-1, 1, (steps, num_envs, size)).astype(np.float32)
+    action = np.stack([agent.act(row, explore=True) for row in observation])
+    terminated = rng.random((steps, num_envs)) < 0.1
+    truncated = (rng.random((steps, num_envs)) < 0.1) & ~terminated
+    successor = rng.uniform(-1, 1, (steps, num_envs, size)).astype(np.float32)
+    reward = rng.normal(size=(steps, num_envs)).astype(np.float32)
+    return Experience(observation, action, reward, terminated, truncated, successor, env_steps=steps * num_envs)
+
+
+def leaves(tree, prefix: str = "") -> dict[str, object]:
+    """Leaves of a state by path."""
+    if isinstance(tree, dict):
+        return {path: leaf for key, item in tree.items() for path, leaf in leaves(item, f"{prefix}/{key}").items()}
+    return {prefix: tree}
+
+
+def assert_same_state(one: StateTree, other: StateTree) -> None:
+    first, second = leaves(one), leaves(other)
+    assert first.keys() == second.keys()
+    for path, leaf in first.items():
+        if isinstance(leaf, torch.Tensor):
+            assert torch.equal(leaf, second[path]), path
+        elif isinstance(leaf, np.ndarray):
+            assert np.array_equal(leaf, second[path]), path
+        else:
+            assert type(leaf) in {int, float, str, bool, type(None)}, path
+            assert leaf == second[path], path

@@ -1,0 +1,159 @@
+"""What every built-in agent owes the engine."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from palestra.contract.agents import DqnParameters, PpoParameters
+from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience, leaves
+from workers.agents import dqn, gradients, ppo
+from workers.core.protocols import Agent, Stateful
+from workers.core.rng import global_state
+
+CASES = {
+    "dqn": (dqn.build, DqnParameters(batch_size=16), spaces.Discrete(4)),
+    "ppo-discrete": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Discrete(4, start=2)),
+    "ppo-box": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Box(-2, 2, (2,), np.float32)),
+    "ppo-box-double": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Box(-2, 2, (1, 2), np.float64)),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
+def trained(case, seed=0, **more) -> Agent:
+    build, hyper, space = case
+    agent = build(hyper, context(space, seed=seed, **more))
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        agent.observe(experience(agent, 20, 2, rng))
+        assert agent.learn(3).updates == 3
+    return agent
+
+
+def test_the_protocol_is_kept(case) -> None:
+    agent: Agent = trained(case)
+    assert isinstance(agent, Stateful)
+    assert isinstance(agent.memory, Stateful)
+    assert agent.memory.capacity >= len(agent.memory)
+    assert any(name.startswith("loss/") for name in agent.report_names)
+
+
+def test_the_same_seed_gives_the_same_history_and_another_does_not(case) -> None:
+    one, other, third = trained(case), trained(case), trained(case, seed=1)
+    assert_same_state(one.state_dict(), other.state_dict())
+    with pytest.raises(AssertionError):
+        assert_same_state(one.state_dict(), third.state_dict())
+
+
+def test_nothing_global_is_drawn_from(case) -> None:
+    before = global_state()
+    trained(case)
+    assert_same_state(before, global_state())
+
+
+def test_actions_are_of_the_space(case) -> None:
+    agent, space = trained(case), case[2]
+    for explore in (True, False):
+        actions = agent.act(np.stack([BOX.sample() for _ in range(5)]), explore=explore)
+        assert actions.shape == (5, *space.shape)
+        assert actions.dtype == space.dtype
+        assert all(space.contains(action) for action in actions)
+
+
+def test_greedy_acting_changes_nothing(case) -> None:
+    agent = trained(case)
+    before = {path: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for path, leaf in leaves(agent.state_dict()).items()}
+    observation = np.stack([BOX.sample() for _ in range(7)])
+    first = agent.act(observation, explore=False)
+    assert np.array_equal(first, agent.act(observation, explore=False))
+    assert_same_state(before, leaves(agent.state_dict()))
+
+
+def test_the_state_holds_arrays_and_json_only_and_shares_nothing_that_an_update_writes(case) -> None:
+    agent = trained(case)
+    state = agent.state_dict()
+    kept = {path: leaf.clone() for path, leaf in leaves(state).items() if isinstance(leaf, torch.Tensor)}
+    json.dumps({path: leaf for path, leaf in leaves(state).items() if not isinstance(leaf, torch.Tensor | np.ndarray)})
+    agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+    agent.learn(3)
+    assert all(torch.equal(kept[path], leaf) for path, leaf in leaves(state).items() if isinstance(leaf, torch.Tensor))
+
+
+def test_a_state_of_another_network_is_refused(case) -> None:
+    build, hyper, space = case
+    other = build(hyper.model_copy(update={"hidden_sizes": (5,)}), context(space))
+    with pytest.raises(ValueError, match="do not fit"):
+        other.load_state_dict(trained(case).state_dict())
+
+
+def test_nothing_is_learnt_in_eval_mode_however_it_is_left(case) -> None:
+    agent = trained(case)
+    before, kept = agent.state_dict()["parameters"], len(agent.memory)
+
+    def fails_within() -> None:
+        with agent.eval_mode():
+            agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+            assert agent.learn(5).updates == 0
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails_within()
+    assert len(agent.memory) == kept
+    assert_same_state(before, agent.state_dict()["parameters"])
+    agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+    assert agent.learn(2).updates == 2
+
+
+def test_the_learning_rate_of_zero_stops_the_parameters(case) -> None:
+    agent = trained(case)
+    agent.learning_rate = 0.0
+    before = agent.state_dict()["parameters"]
+    agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+    agent.learn(3)
+    assert_same_state(before, agent.state_dict()["parameters"])
+    assert agent.learning_rate == 0.0
+
+
+def test_the_acting_module_acts_like_the_agent_and_keeps_a_copy(case) -> None:
+    agent = trained(case)
+    observation = np.stack([BOX.sample() for _ in range(6)])
+    module, expected = agent.acting_module(), agent.act(observation, explore=False)
+    agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+    agent.learn(3)
+    assert isinstance(module, torch.nn.Module)
+    assert not module.training
+    np.testing.assert_array_equal(module(torch.from_numpy(observation)).numpy(), expected)
+
+
+def test_the_acting_module_can_be_exported_with_any_batch_size(case) -> None:
+    module = trained(case).acting_module()
+    program = torch.export.export(module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},))
+    observation = torch.rand(9, 3)
+    torch.testing.assert_close(program.module()(observation), module(observation))
+
+
+def test_without_a_compiler_the_agent_learns_all_the_same(case, monkeypatch) -> None:
+    def broken(function, **options):
+        def fail(*arguments):
+            raise RuntimeError("no C++ compiler")
+
+        return fail
+
+    monkeypatch.setattr(gradients.torch, "compile", broken)
+    assert_same_state(trained(case, compile=True).state_dict(), trained(case).state_dict())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_agent_learns_the_same(case) -> None:
+    compiled, eager = trained(case, compile=True), trained(case)
+    assert compiled._update._function is not compiled._update._fallback, "this machine has no compiler"
+    for path, leaf in leaves(eager.state_dict()["parameters"]).items():
+        torch.testing.assert_close(leaves(compiled.state_dict()["parameters"])[path], leaf, rtol=1e-3, atol=1e-4)
