@@ -1,0 +1,101 @@
+/** Requests to the server: same origin, cookie login, CSRF header on changes, problem details as errors. */
+import type { Problem } from "./types";
+
+const BASE = "/api/v1";
+
+/** A refusal or failure that the server explained, or that never reached it (`status` 0). */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly requestId: string | null;
+  readonly errors: readonly { pointer: string; message: string }[];
+
+  constructor(problem: Partial<Problem> & { status: number }) {
+    super(problem.detail ?? problem.title ?? "The request failed.");
+    this.name = "ApiError";
+    this.status = problem.status;
+    this.code = problem.code ?? "unknown";
+    this.requestId = problem.request_id ?? null;
+    this.errors = problem.errors ?? [];
+  }
+}
+
+let csrfToken: string | null = null;
+
+/** Keeps the login's CSRF token for the changes to come. */
+export function setCsrfToken(token: string | null): void {
+  csrfToken = token;
+}
+
+type Scalar = string | number | boolean | null | undefined;
+export type Parameters = Record<string, Scalar | readonly string[]>;
+
+/** The address of a route below `/api/v1`, empty parameters left out. */
+export function address(path: string, parameters: Parameters = {}): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    const values: readonly Scalar[] = Array.isArray(value) ? value : [value as Scalar];
+    for (const one of values) if (one !== null && one !== undefined && one !== "") query.append(name, String(one));
+  }
+  const text = query.toString();
+  return `${BASE}${path}${text ? `?${text}` : ""}`;
+}
+
+async function problemOf(response: Response): Promise<ApiError> {
+  const requestId = response.headers.get("x-request-id");
+  try {
+    const body = (await response.json()) as Partial<Problem>;
+    return new ApiError({ request_id: requestId ?? "", ...body, status: response.status });
+  } catch {
+    const detail = `The server answered ${response.status} without an explanation.`;
+    return new ApiError({ status: response.status, detail, request_id: requestId ?? "" });
+  }
+}
+
+async function send(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { credentials: "same-origin", ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError({
+      status: 0,
+      code: "unreachable",
+      detail: "The server cannot be reached. Is `palestra up` running?",
+    });
+  }
+}
+
+/** GET, JSON. */
+export async function get<Answer>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<Answer> {
+  const response = await send(address(path, parameters), {
+    headers: { accept: "application/json" },
+    signal: signal ?? null,
+  });
+  if (!response.ok) throw await problemOf(response);
+  return (await response.json()) as Answer;
+}
+
+function changing(method: string): RequestInit & { headers: Record<string, string> } {
+  const headers: Record<string, string> = { accept: "application/json" };
+  if (csrfToken !== null) headers["x-csrf-token"] = csrfToken;
+  return { method, headers };
+}
+
+/** POST, JSON both ways; `undefined` for an empty answer. */
+export async function post<Answer>(path: string, body?: unknown, signal?: AbortSignal): Promise<Answer> {
+  const init: RequestInit & { headers: Record<string, string> } = { ...changing("POST"), signal: signal ?? null };
+  if (body !== undefined) {
+    init.headers["content-type"] = "application/json";
+    init.body = JSON.stringify(body);
+  }
+  const response = await send(address(path), init);
+  if (!response.ok) throw await problemOf(response);
+  const text = await response.text();
+  return (text ? JSON.parse(text) : undefined) as Answer;
+}
+
+/** DELETE. */
+export async function remove(path: string): Promise<void> {
+  const response = await send(address(path), changing("DELETE"));
+  if (!response.ok) throw await problemOf(response);
+}

@@ -1,0 +1,160 @@
+/** What the dashboard reads, one query per resource. The live stream writes into the same cache. */
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { get, post } from "./client";
+import type * as t from "./types";
+
+export interface ExperimentFilter {
+  text?: string | undefined;
+  state?: string | undefined;
+  agent?: string | undefined;
+  env?: string | undefined;
+  sort?: string | undefined;
+  archived?: boolean | undefined;
+}
+
+export const PAGE_SIZE = 100;
+
+export const keys = {
+  session: ["session"] as const,
+  experiments: ["experiments"] as const,
+  experiment: (id: string) => ["experiment", id] as const,
+  experimentRuns: (id: string) => ["experiment", id, "runs"] as const,
+  curves: ["series"] as const,
+  run: (id: string) => ["run", id] as const,
+  evaluations: (id: string) => ["run", id, "evaluations"] as const,
+  snapshots: (id: string) => ["run", id, "snapshots"] as const,
+  seriesNames: (id: string) => ["run", id, "series"] as const,
+  provenance: (id: string) => ["run", id, "provenance"] as const,
+  jobs: ["jobs"] as const,
+  workers: ["workers"] as const,
+  pools: ["pools"] as const,
+};
+
+export const sessionQuery = queryOptions({
+  queryKey: keys.session,
+  queryFn: ({ signal }) => get<t.Session>("/session", {}, signal),
+  staleTime: Number.POSITIVE_INFINITY,
+  retry: false,
+});
+
+export function experimentsQuery(filter: ExperimentFilter) {
+  return infiniteQueryOptions({
+    queryKey: [...keys.experiments, filter],
+    queryFn: ({ signal, pageParam }) =>
+      get<t.Page<t.Experiment>>("/experiments", { ...filter, limit: PAGE_SIZE, cursor: pageParam }, signal),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function experimentQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.experiment(id),
+    queryFn: ({ signal }) => get<t.ExperimentDetail>(`/experiments/${encodeURIComponent(id)}`, {}, signal),
+  });
+}
+
+async function everyPage<Item>(
+  path: string,
+  parameters: Record<string, string | number>,
+  signal: AbortSignal,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  let cursor: string | null = "";
+  while (cursor !== null) {
+    const page: t.Page<Item> = await get<t.Page<Item>>(path, { ...parameters, cursor }, signal);
+    items.push(...page.items);
+    cursor = page.next_cursor;
+  }
+  return items;
+}
+
+export function experimentRunsQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.experimentRuns(id),
+    queryFn: async ({ signal }) => {
+      const runs = await everyPage<t.Run>(`/experiments/${encodeURIComponent(id)}/runs`, { limit: 500 }, signal);
+      return runs.sort((a, b) => a.seed - b.seed || a.replicate - b.replicate);
+    },
+  });
+}
+
+export function runQuery(id: string) {
+  return queryOptions({ queryKey: keys.run(id), queryFn: ({ signal }) => get<t.RunDetail>(`/runs/${id}`, {}, signal) });
+}
+
+export function evaluationsQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.evaluations(id),
+    queryFn: ({ signal }) =>
+      everyPage<t.Evaluation>(`/runs/${id}/evaluations`, { limit: 500, sort: "env_step" }, signal),
+  });
+}
+
+export function snapshotsQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.snapshots(id),
+    queryFn: ({ signal }) => everyPage<t.Snapshot>(`/runs/${id}/snapshots`, { limit: 500, sort: "-env_step" }, signal),
+  });
+}
+
+export function seriesNamesQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.seriesNames(id),
+    queryFn: ({ signal }) => everyPage<t.SeriesInfo>(`/runs/${id}/series`, { limit: 500 }, signal),
+  });
+}
+
+export function provenanceQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.provenance(id),
+    queryFn: ({ signal }) => get<t.Provenance>(`/runs/${id}/provenance`, {}, signal),
+  });
+}
+
+const OPEN_STATES: readonly t.JobState[] = [
+  "queued",
+  "lost",
+  "starting",
+  "running",
+  "pausing",
+  "paused",
+  "cancelling",
+  "preempting",
+];
+
+export const jobsQuery = queryOptions({
+  queryKey: keys.jobs,
+  queryFn: async ({ signal }) => {
+    const read = (state: t.JobState) => get<t.Page<t.Job>>("/jobs", { state, sort: "created_at", limit: 500 }, signal);
+    return (await Promise.all(OPEN_STATES.map(read))).flatMap((page) => page.items);
+  },
+});
+
+export const workersQuery = queryOptions({
+  queryKey: keys.workers,
+  queryFn: async ({ signal }) => (await get<t.Page<t.Worker>>("/workers", {}, signal)).items,
+});
+
+export const poolsQuery = queryOptions({
+  queryKey: keys.pools,
+  queryFn: async ({ signal }) => (await get<t.Page<t.Pool>>("/pools", {}, signal)).items,
+});
+
+/** Curves on one common grid; the answer's cursor says which event to tail from. */
+export function querySeries(query: t.SeriesQuery, signal?: AbortSignal): Promise<t.SeriesResult> {
+  return post<t.SeriesResult>("/series:query", query, signal);
+}
+
+export function seriesQuery(query: t.SeriesQuery) {
+  return queryOptions({
+    queryKey: [...keys.curves, query],
+    queryFn: ({ signal }) => querySeries(query, signal),
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function logPage(id: string, after: number, signal?: AbortSignal): Promise<t.LogPage> {
+  return get<t.LogPage>(`/runs/${id}/log`, { after, limit: 1000 }, signal);
+}

@@ -1,0 +1,48 @@
+/** Short names for the API's documents. The shapes are generated from the server's OpenAPI document (`npm run generate`). */
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Experiment = Schemas["ExperimentView"];
+export type ExperimentDetail = Schemas["ExperimentDetail"];
+export type Score = Schemas["ScoreView"];
+export type Run = Schemas["RunView"];
+export type RunDetail = Schemas["RunDetail"];
+export type Attempt = Schemas["AttemptView"];
+export type Job = Schemas["JobView"];
+export type Evaluation = Schemas["EvaluationView"];
+export type Snapshot = Schemas["SnapshotView"];
+export type Provenance = Schemas["ProvenanceView"];
+export type Worker = Schemas["WorkerView"];
+export type Pool = Schemas["PoolView"];
+export type Session = Schemas["SessionView"];
+export type SeriesInfo = Schemas["SeriesInfo"];
+export type SeriesQuery = Schemas["SeriesQuery"];
+export type SeriesResult = Schemas["SeriesResult"];
+export type GridSeries = Schemas["GridSeries"];
+export type GridGroup = Schemas["GridGroup"];
+export type LogPage = Schemas["LogView"];
+export type LogLine = Schemas["LogLine"];
+export type Problem = Schemas["Problem"];
+export type RunState = Schemas["RunState"];
+export type JobState = Schemas["JobState"];
+export type AttemptState = Schemas["AttemptState"];
+export type WorkerState = Schemas["WorkerState"];
+export type Schedule = Schemas["Schedule"];
+
+export interface Page<Item> {
+  items: Item[];
+  next_cursor: string | null;
+}
+
+/** One row of the event log, as the stream sends it (`EventView` of the contract; a stream has no schema in OpenAPI). */
+export interface LiveEvent {
+  /** Cursor. */
+  id: number;
+  type: string;
+  experiment_id: string | null;
+  run_id: string | null;
+  job_id: string | null;
+  at: string;
+  data: Record<string, unknown>;
+}

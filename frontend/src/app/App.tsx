@@ -1,0 +1,32 @@
+import { MantineProvider } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { keys } from "@/api/queries";
+import { listenToKeys } from "@/lib/shortcuts";
+import { makeStream, StreamContext } from "@/live/hooks";
+import { theme, variables } from "@/ui/theme";
+import { makeQueryClient } from "./query";
+import { makeRouter } from "./router";
+
+/** Everything that lives as long as the tab. */
+export function App() {
+  const [parts] = useState(() => {
+    const client = makeQueryClient();
+    const stream = makeStream();
+    stream.onDenied = () => void client.resetQueries({ queryKey: keys.session });
+    return { client, router: makeRouter(client), stream };
+  });
+  useEffect(() => listenToKeys(), []);
+  return (
+    <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto">
+      <QueryClientProvider client={parts.client}>
+        <StreamContext value={parts.stream}>
+          <Notifications position="bottom-right" autoClose={6000} limit={4} />
+          <RouterProvider router={parts.router} />
+        </StreamContext>
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}

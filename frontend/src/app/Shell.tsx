@@ -1,0 +1,137 @@
+import { ActionIcon, Menu, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, Outlet, useNavigate, useRouter } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { logout } from "@/api/actions";
+import { setCsrfToken } from "@/api/client";
+import { sessionQuery } from "@/api/queries";
+import { registerShortcuts } from "@/lib/shortcuts";
+import {
+  IconFlask,
+  IconKeyboard,
+  IconListNumbers,
+  IconLogout,
+  IconMoon,
+  IconServer,
+  IconSun,
+  IconUser,
+} from "@/ui/icons";
+import { Mark } from "@/ui/Mark";
+import { Help } from "./Help";
+import { LiveBadge } from "./LiveBadge";
+import classes from "./Shell.module.css";
+
+const PLACES = [
+  { to: "/experiments", label: "Experiments", key: "e", icon: IconFlask },
+  { to: "/queue", label: "Queue", key: "q", icon: IconListNumbers },
+  { to: "/workers", label: "Workers", key: "w", icon: IconServer },
+] as const;
+
+/** Rail at the left, page at the right. */
+export function Shell() {
+  const [help, setHelp] = useState(false);
+  useSessionGuard();
+  useGlobalKeys(() => setHelp(true));
+  return (
+    <div className={classes.shell}>
+      <a href="#main" className={classes.skip}>
+        Skip to content
+      </a>
+      <aside className={classes.rail}>
+        <Link to="/experiments" className={classes.brand}>
+          <Mark />
+          <span>Palestra</span>
+        </Link>
+        <div className={classes.meander} aria-hidden="true" />
+        <nav className={classes.nav} aria-label="Pages">
+          {PLACES.map(({ to, label, key, icon: Icon }) => (
+            <Link key={to} to={to} className={classes.place} activeProps={{ "data-active": true }}>
+              <Icon size={17} stroke={1.7} />
+              <span className={classes.label}>{label}</span>
+              <kbd className={classes.key}>g {key}</kbd>
+            </Link>
+          ))}
+        </nav>
+        <div className={classes.foot}>
+          <LiveBadge />
+          <div className={classes.tools}>
+            <SchemeToggle />
+            <Tooltip label="Keyboard shortcuts ( ? )">
+              <ActionIcon aria-label="Keyboard shortcuts" onClick={() => setHelp(true)}>
+                <IconKeyboard size={17} stroke={1.7} />
+              </ActionIcon>
+            </Tooltip>
+            <Account />
+          </div>
+        </div>
+      </aside>
+      <div className={classes.content}>
+        <Outlet />
+      </div>
+      <Help opened={help} onClose={() => setHelp(false)} />
+    </div>
+  );
+}
+
+function useSessionGuard() {
+  const session = useQuery(sessionQuery);
+  const router = useRouter();
+  const token = session.data?.csrf_token ?? null;
+  useEffect(() => setCsrfToken(token), [token]);
+  useEffect(() => {
+    if (session.isError) void router.invalidate();
+  }, [session.isError, router]);
+}
+
+function useGlobalKeys(showHelp: () => void) {
+  const navigate = useNavigate();
+  useEffect(() => {
+    const places = PLACES.map(({ to, key, label }) => ({
+      keys: `g ${key}`,
+      what: `Go to ${label.toLowerCase()}`,
+      run: () => void navigate({ to }),
+    }));
+    return registerShortcuts([...places, { keys: "?", what: "Show these shortcuts", run: showHelp }]);
+  }, [navigate, showHelp]);
+}
+
+function SchemeToggle() {
+  const scheme = useComputedColorScheme("light", { getInitialValueInEffect: false });
+  const { setColorScheme } = useMantineColorScheme();
+  const other = scheme === "dark" ? "light" : "dark";
+  return (
+    <Tooltip label={`Switch to ${other}`}>
+      <ActionIcon aria-label={`Switch to ${other} colours`} onClick={() => setColorScheme(other)}>
+        {scheme === "dark" ? <IconSun size={17} stroke={1.7} /> : <IconMoon size={17} stroke={1.7} />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+function Account() {
+  const session = useQuery(sessionQuery);
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const leave = async () => {
+    await logout();
+    client.clear();
+    await navigate({ to: "/login", search: {} });
+  };
+  return (
+    <Menu position="top-start">
+      <Menu.Target>
+        <ActionIcon aria-label="Account">
+          <IconUser size={17} stroke={1.7} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          {session.data?.user} · project {session.data?.project}
+        </Menu.Label>
+        <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => void leave()}>
+          Log out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,69 @@
+import { useEffect, useMemo, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { optionsOf } from "./options";
+import classes from "./Plot.module.css";
+import type { PlotProps } from "./types";
+
+/** A uPlot that draws from a source, outside of React. */
+export default function Plot(props: PlotProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const structure = useMemo(
+    () =>
+      JSON.stringify([
+        props.series,
+        props.bands,
+        props.scheme,
+        props.height,
+        props.time,
+        props.log,
+        props.sync,
+        props.range,
+      ]),
+    [props.series, props.bands, props.scheme, props.height, props.time, props.log, props.sync, props.range],
+  );
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is made again when its structure changes, else only redrawn
+  useEffect(() => {
+    const element = host.current;
+    if (element === null) return;
+    const { data, points } = latest.current.source.read();
+    const plot = new uPlot(optionsOf(latest, element), data as uPlot.AlignedData, element);
+    element.dataset.points = String(points);
+    let visible = true;
+    let stale = false;
+    const paint = () => {
+      stale = !visible;
+      const fresh = latest.current.source.read();
+      element.dataset.points = String(fresh.points);
+      if (visible) plot.setData(fresh.data as uPlot.AlignedData);
+    };
+    const stop = props.source.watch(paint);
+    const sizes = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: latest.current.height }));
+    sizes.observe(element);
+    const sight = new IntersectionObserver(([entry]) => {
+      visible = entry?.isIntersecting ?? true;
+      if (visible && stale) paint();
+    });
+    sight.observe(element);
+    return () => {
+      stop();
+      sizes.disconnect();
+      sight.disconnect();
+      plot.destroy();
+    };
+  }, [structure, props.source]);
+
+  return (
+    <div
+      ref={host}
+      className={classes.plot}
+      style={{ height: props.height }}
+      data-testid={props.testId}
+      role="img"
+      aria-label={props.label}
+    />
+  );
+}

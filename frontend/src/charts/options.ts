@@ -1,0 +1,110 @@
+import type { RefObject } from "react";
+import type uPlot from "uplot";
+import { compact, value } from "@/lib/format";
+import { tooltip } from "./tooltip";
+import type { PlotProps } from "./types";
+
+const FONT = "11px 'Inter Variable', sans-serif";
+const LEAST_DRAG = 6;
+
+/** uPlot's options for a plot. Reads the theme's colours from the page. */
+export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Options {
+  const props = latest.current;
+  const css = getComputedStyle(host);
+  const color = (name: string) => css.getPropertyValue(name).trim();
+  const yFormat = (y: number) => (latest.current.yFormat ?? ((v: number) => value(v, 4)))(y);
+  const axis: uPlot.Axis = {
+    stroke: color("--ink-3"),
+    font: FONT,
+    grid: { stroke: color("--line"), width: 1 },
+    ticks: { show: false },
+  };
+  return {
+    width: Math.max(50, host.clientWidth),
+    height: props.height,
+    padding: [10, 14, 0, 0],
+    legend: { show: false },
+    scales: {
+      x: { time: false, ...(props.range ? { range: (_u, low, high) => xRange(latest.current, low, high) } : {}) },
+      y: props.log ? { distr: 3 } : { range: (_u, low, high) => yRange(low, high) },
+    },
+    axes: [
+      {
+        ...axis,
+        space: 70,
+        size: 28,
+        gap: 6,
+        values: (_u, ticks) => ticks.map((tick) => latest.current.xFormat(tick)),
+      },
+      {
+        ...axis,
+        space: 34,
+        gap: 6,
+        size: 46,
+        values: (_u, ticks) => ticks.map((tick) => (tick === null ? "" : yTick(tick))),
+      },
+    ],
+    cursor: {
+      ...(props.sync ? { sync: { key: props.sync, setSeries: false } } : {}),
+      drag: { x: props.onZoom !== undefined, y: false, setScale: false },
+      points: { size: 6, width: 1.5 },
+      bind: { dblclick: () => () => reset(latest) },
+      y: false,
+    },
+    select: { show: true, left: 0, top: 0, width: 0, height: 0 },
+    series: [
+      {},
+      ...props.series.map(
+        (one): uPlot.Series => ({
+          label: one.label,
+          stroke: one.edge ? "transparent" : one.color,
+          width: one.edge ? 0 : (one.width ?? 1.5),
+          ...(one.dash ? { dash: one.dash } : {}),
+          spanGaps: true,
+          points: one.dots
+            ? { show: true, size: 5, fill: one.color, stroke: one.color }
+            : { show: !one.edge, filter: lonely },
+        }),
+      ),
+    ],
+    bands: (props.bands ?? []).map((band) => ({ series: [band.high + 1, band.low + 1], fill: band.fill })),
+    hooks: { setSelect: [(u) => select(u, latest)] },
+    plugins: [tooltip(latest, yFormat)],
+  };
+}
+
+/** A series of one point would otherwise draw nothing. */
+function lonely(u: uPlot, index: number): number[] {
+  const column = u.data[index] ?? [];
+  const known = [...column.keys()].filter((i) => column[i] !== null && column[i] !== undefined);
+  return known.length === 1 ? known : [];
+}
+
+function xRange({ range }: PlotProps, low: number | null, high: number | null): [number, number] {
+  const start = range?.start ?? low ?? 0;
+  const end = range?.end ?? high ?? 1;
+  return end > start ? [start, end] : [start - 0.5, start + 0.5];
+}
+
+function yRange(low: number | null, high: number | null): [number, number] {
+  if (low === null || high === null) return [0, 1];
+  const span = high - low || Math.abs(high) * 0.1 || 1;
+  const bottom = low >= 0 && low < span * 0.35 ? 0 : low - span * 0.06;
+  return [bottom, high + span * 0.06];
+}
+
+function yTick(tick: number): string {
+  return Math.abs(tick) >= 10_000 ? compact(tick) : value(tick, 4);
+}
+
+function select(u: uPlot, latest: RefObject<PlotProps>): void {
+  const { left, width } = u.select;
+  if (width < LEAST_DRAG) return;
+  latest.current.onZoom?.({ start: u.posToVal(left, "x"), end: u.posToVal(left + width, "x") });
+  u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+}
+
+function reset(latest: RefObject<PlotProps>): null {
+  latest.current.onZoom?.(null);
+  return null;
+}

@@ -1,0 +1,85 @@
+import type { RefObject } from "react";
+import type uPlot from "uplot";
+import classes from "./Plot.module.css";
+import type { PlotProps } from "./types";
+
+const MOST_LINES = 12;
+/** How far, in points of the data, a series' nearest value may lie to be told for the hovered x. */
+const REACH = 40;
+
+interface Line {
+  label: string;
+  color: string;
+  y: number;
+}
+
+/** Values under the cursor, largest first. */
+export function tooltip(latest: RefObject<PlotProps>, yFormat: (y: number) => string): uPlot.Plugin {
+  const box = document.createElement("div");
+  box.className = classes.tooltip ?? "";
+  box.hidden = true;
+  return {
+    hooks: {
+      init: (u) => {
+        u.over.append(box);
+        u.over.addEventListener("mouseleave", () => {
+          box.hidden = true;
+        });
+      },
+      setCursor: (u) => {
+        const index = u.cursor.idx;
+        const hovered = u.over.matches(":hover");
+        box.hidden = !hovered || index === null || index === undefined;
+        if (box.hidden || index === null || index === undefined) return;
+        fill(box, latest.current.xFormat(u.data[0][index] ?? 0), linesAt(u, index, latest.current), yFormat);
+        place(u, box);
+      },
+    },
+  };
+}
+
+function linesAt(u: uPlot, index: number, props: PlotProps): Line[] {
+  const found = props.series.flatMap((one, i): Line[] => {
+    if (one.silent || one.edge) return [];
+    const y = nearest(u.data[i + 1] ?? [], index);
+    return y === null ? [] : [{ label: one.label, color: one.color, y }];
+  });
+  return found.sort((a, b) => b.y - a.y);
+}
+
+function nearest(column: ArrayLike<number | null | undefined>, index: number): number | null {
+  for (let step = 0; step <= REACH; step += 1) {
+    const y = column[index - step] ?? column[index + step];
+    if (y !== null && y !== undefined) return y;
+  }
+  return null;
+}
+
+function fill(box: HTMLElement, head: string, lines: readonly Line[], yFormat: (y: number) => string): void {
+  const title = document.createElement("strong");
+  title.textContent = head;
+  const rows = lines.slice(0, MOST_LINES).map((line) => {
+    const row = document.createElement("span");
+    const dot = document.createElement("i");
+    dot.style.background = line.color;
+    const label = document.createElement("em");
+    label.textContent = line.label;
+    const number = document.createElement("b");
+    number.textContent = yFormat(line.y);
+    row.append(dot, label, number);
+    return row;
+  });
+  if (lines.length > MOST_LINES) {
+    const more = document.createElement("small");
+    more.textContent = `${lines.length - MOST_LINES} more`;
+    rows.push(more);
+  }
+  box.replaceChildren(title, ...rows);
+}
+
+function place(u: uPlot, box: HTMLElement): void {
+  const left = u.cursor.left ?? 0;
+  const right = left > u.over.clientWidth / 2;
+  box.style.left = right ? "auto" : `${left + 14}px`;
+  box.style.right = right ? `${u.over.clientWidth - left + 14}px` : "auto";
+}

@@ -1,0 +1,87 @@
+import { Skeleton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import type { ApiError } from "@/api/client";
+import { jobsQuery, poolsQuery } from "@/api/queries";
+import type { Job } from "@/api/types";
+import { plural } from "@/lib/format";
+import { DataTable } from "@/ui/DataTable";
+import { Empty, Failure } from "@/ui/Empty";
+import { Page, Panel } from "@/ui/Page";
+import { jobColumns } from "./jobColumns";
+import { PoolStrip } from "./PoolStrip";
+import { HEARTBEAT_MS, useFreshCluster } from "./useFreshCluster";
+
+const WAITING = new Set(["queued", "lost"]);
+const HELD = new Set(["paused", "pausing"]);
+
+export function QueuePage() {
+  const query = useQuery({ ...jobsQuery, refetchInterval: HEARTBEAT_MS });
+  const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
+  useFreshCluster("queue");
+  const jobs = useMemo(() => query.data ?? [], [query.data]);
+  const waiting = useMemo(() => jobs.filter((job) => WAITING.has(job.state)).sort(byPlace), [jobs]);
+  const held = useMemo(() => jobs.filter((job) => HELD.has(job.state)), [jobs]);
+  const active = useMemo(() => jobs.filter((job) => !WAITING.has(job.state) && !HELD.has(job.state)), [jobs]);
+  return (
+    <Page title="Queue" facts={<PoolStrip pools={pools.data ?? []} />}>
+      {query.isPending ? (
+        <Skeleton height={280} radius={10} />
+      ) : query.isError && jobs.length === 0 ? (
+        <Panel>
+          <Failure error={query.error as ApiError} retry={() => void query.refetch()} />
+        </Panel>
+      ) : (
+        <>
+          <Panel
+            title="Waiting"
+            flush
+            aside={waiting.length > 0 && <span className="faint">{plural(waiting.length, "job")}</span>}
+          >
+            {waiting.length === 0 ? (
+              <Empty
+                title={active.length > 0 ? "Nothing waits" : "The queue is empty"}
+                command="palestra submit examples/cartpole-dqn.yaml --seeds 0-9"
+              >
+                {active.length > 0
+                  ? "Every submitted job has its slot. Submit more than there are slots and they line up here, each with the reason why it waits."
+                  : "Submitted jobs line up here, each with its place and the reason why it waits."}
+              </Empty>
+            ) : (
+              <Jobs label="Waiting jobs" rows={waiting} kind="waiting" />
+            )}
+          </Panel>
+          {active.length > 0 && (
+            <Panel title="Working" flush aside={<span className="faint">{plural(active.length, "job")}</span>}>
+              <Jobs label="Working jobs" rows={active} kind="active" />
+            </Panel>
+          )}
+          {held.length > 0 && (
+            <Panel title="Paused" flush aside={<span className="faint">{plural(held.length, "job")}</span>}>
+              <Jobs label="Paused jobs" rows={held} kind="held" />
+            </Panel>
+          )}
+        </>
+      )}
+    </Page>
+  );
+}
+
+function Jobs({ label, rows, kind }: { label: string; rows: readonly Job[]; kind: "waiting" | "active" | "held" }) {
+  const navigate = useNavigate();
+  const columns = useMemo(() => jobColumns(kind), [kind]);
+  const open = (job: Job) => {
+    const [runId] = job.run_ids;
+    if (runId) void navigate({ to: "/runs/$runId", params: { runId } });
+  };
+  return <DataTable label={label} rows={rows} columns={columns} rowId={(job) => job.id} onOpen={open} />;
+}
+
+function byPlace(a: Job, b: Job): number {
+  return (
+    a.pool.localeCompare(b.pool) ||
+    (a.position ?? 1e9) - (b.position ?? 1e9) ||
+    a.created_at.localeCompare(b.created_at)
+  );
+}

@@ -1,0 +1,119 @@
+import { Skeleton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ApiError } from "@/api/client";
+import { jobsQuery, poolsQuery, workersQuery } from "@/api/queries";
+import type { Job, Worker } from "@/api/types";
+import { groupColor } from "@/lib/color";
+import { ago, bytes, moment, shortId } from "@/lib/format";
+import { Dot } from "@/ui/Bits";
+import { Empty, Failure } from "@/ui/Empty";
+import { Page, Panel } from "@/ui/Page";
+import { StateBadge } from "@/ui/State";
+import { useScheme } from "@/ui/scheme";
+import classes from "./Cluster.module.css";
+import { PoolStrip } from "./PoolStrip";
+import { HEARTBEAT_MS, useFreshCluster } from "./useFreshCluster";
+
+const MIB = 2 ** 20;
+
+export function WorkersPage() {
+  const query = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
+  const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
+  const jobs = useQuery(jobsQuery);
+  useFreshCluster("workers");
+  const workers = query.data ?? [];
+  const byId = new Map((jobs.data ?? []).map((job) => [job.id, job]));
+  return (
+    <Page title="Workers" facts={<PoolStrip pools={pools.data ?? []} />}>
+      {query.isPending ? (
+        <Skeleton height={200} radius={10} />
+      ) : query.isError && workers.length === 0 ? (
+        <Panel>
+          <Failure error={query.error as ApiError} retry={() => void query.refetch()} />
+        </Panel>
+      ) : workers.length === 0 ? (
+        <Panel>
+          <Empty
+            title="No worker yet"
+            command={`palestra worker --server ${window.location.origin} --token-file FILE --pool default --slots 2`}
+          >
+            Jobs wait until a worker offers slots. This starts one on any machine that reaches the server; a slot is a
+            right to run one job at a time.
+          </Empty>
+        </Panel>
+      ) : (
+        <div className={classes.workers}>
+          {workers.map((worker) => (
+            <WorkerPanel key={worker.id} worker={worker} jobs={byId} />
+          ))}
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMap<string, Job> }) {
+  const busy = worker.slots.filter((slot) => slot.attempt_id !== null).length;
+  return (
+    <Panel
+      title={
+        <span className="row">
+          {worker.name}
+          <StateBadge state={worker.state} />
+        </span>
+      }
+      aside={
+        <span>
+          {busy} of {worker.slots.length} slots busy
+        </span>
+      }
+    >
+      <ol className={classes.slots}>
+        {worker.slots.map((slot) => (
+          <SlotTile key={slot.index} slot={slot} job={slot.job_id ? jobs.get(slot.job_id) : undefined} />
+        ))}
+      </ol>
+      <div className={classes.foot}>
+        <span>{worker.host}</span>
+        <span>pool {worker.pool}</span>
+        <span>{worker.gpus.length > 0 ? gpuText(worker) : "CPU only"}</span>
+        <span>version {worker.version}</span>
+        <span title={moment(worker.last_heartbeat_at)}>heard {ago(worker.last_heartbeat_at)}</span>
+      </div>
+    </Panel>
+  );
+}
+
+function SlotTile({ slot, job }: { slot: Worker["slots"][number]; job: Job | undefined }) {
+  const scheme = useScheme();
+  const [runId] = slot.run_ids;
+  if (!runId) {
+    return (
+      <li className={classes.slot} data-free>
+        <span className="faint">slot {slot.index}</span>
+        <span className="faint">{slot.attempt_id ? "busy" : "free"}</span>
+      </li>
+    );
+  }
+  return (
+    <li>
+      <Link to="/runs/$runId" params={{ runId }} className={classes.slot} title={runId}>
+        <span className="faint">slot {slot.index}</span>
+        <span className={classes.job}>
+          {job && <Dot color={groupColor(job.experiment_id, scheme)} />}
+          <span className="clip">{job ? job.experiment_id : shortId(runId)}</span>
+        </span>
+        <span className="muted">
+          {job ? `${job.schedule.replaceAll("_", " ")}, attempt ${job.attempts}` : "working"}
+        </span>
+      </Link>
+    </li>
+  );
+}
+
+function gpuText({ gpus }: Worker): string {
+  const [first] = gpus;
+  if (first === undefined) return "";
+  return `${gpus.length} × ${first.name}, ${bytes(first.memory_mib * MIB)}`;
+}

@@ -1,0 +1,132 @@
+import { ActionIcon, Tooltip } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { actOnJob, type JobVerb } from "@/api/actions";
+import { keys } from "@/api/queries";
+import type { Job } from "@/api/types";
+import { groupColor } from "@/lib/color";
+import { ago, moment } from "@/lib/format";
+import { Dot } from "@/ui/Bits";
+import type { Column } from "@/ui/DataTable";
+import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
+import { StateBadge } from "@/ui/State";
+import { useScheme } from "@/ui/scheme";
+import { undoable } from "@/ui/undo";
+import classes from "./Cluster.module.css";
+
+export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
+  const place: Column<Job> = {
+    id: "position",
+    header: "#",
+    width: 52,
+    align: "right",
+    cell: (job) => job.position ?? "–",
+  };
+  const why: Column<Job> = {
+    id: "waiting",
+    header: "Why it waits",
+    cell: (job) => (
+      <span className="muted" title={job.waiting ?? ""}>
+        {job.waiting ?? "–"}
+      </span>
+    ),
+  };
+  const state: Column<Job> = {
+    id: "state",
+    header: "State",
+    width: 118,
+    cell: (job) => <StateBadge state={job.state} />,
+  };
+  const attempts: Column<Job> = {
+    id: "attempts",
+    header: "Attempt",
+    width: 80,
+    align: "right",
+    hide: "narrow",
+    cell: (job) => job.attempts || "–",
+  };
+  const since: Column<Job> = {
+    id: "since",
+    header: kind === "active" ? "Started" : "Queued",
+    width: 96,
+    align: "right",
+    cell: (job) => {
+      const at = (kind === "active" ? job.started_at : null) ?? job.created_at;
+      return <span title={moment(at)}>{ago(at)}</span>;
+    },
+  };
+  const action: Column<Job> = {
+    id: "action",
+    header: "",
+    width: 48,
+    align: "right",
+    cell: (job) => <JobButton job={job} />,
+  };
+  return [
+    ...(kind === "waiting" ? [place] : []),
+    { id: "job", header: "Job", ...(kind === "waiting" ? { width: "26%" } : {}), cell: (job) => <JobName job={job} /> },
+    ...(kind === "waiting" ? [why] : [state]),
+    {
+      id: "schedule",
+      header: "Schedule",
+      width: 100,
+      hide: "narrow",
+      cell: (job) => job.schedule.replaceAll("_", " "),
+    },
+    { id: "pool", header: "Pool", width: 90, hide: "narrow", cell: (job) => job.pool },
+    { id: "priority", header: "Priority", width: 76, align: "right", hide: "medium", cell: (job) => job.priority },
+    { id: "needs", header: "Needs", width: 96, hide: "medium", cell: needs },
+    ...(kind === "waiting" ? [] : [attempts]),
+    { id: "by", header: "By", width: 80, hide: "medium", cell: (job) => job.created_by },
+    since,
+    action,
+  ];
+}
+
+function JobName({ job }: { job: Job }) {
+  const scheme = useScheme();
+  const [runId] = job.run_ids;
+  const more = job.run_ids.length - 1;
+  return (
+    <span className={classes.job}>
+      <Dot color={groupColor(job.experiment_id, scheme)} />
+      {runId ? (
+        <Link to="/runs/$runId" params={{ runId }} title={`${job.experiment_id}\n${runId}`}>
+          {job.experiment_id}
+        </Link>
+      ) : (
+        job.experiment_id
+      )}
+      {more > 0 && <span className="faint">and {more} more runs</span>}
+    </span>
+  );
+}
+
+function needs(job: Job): string {
+  const { gpus, cpu_threads } = job.resources;
+  return gpus ? `${gpus} GPU${gpus > 1 ? "s" : ""}` : `${cpu_threads ?? 1} CPU`;
+}
+
+function JobButton({ job }: { job: Job }) {
+  const client = useQueryClient();
+  const act = useMutation({
+    mutationFn: (verb: JobVerb) => actOnJob(job.id, verb),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.jobs }),
+    onError: (error) => notifications.show({ color: "red", title: "Not done", message: error.message }),
+  });
+  const held = job.state === "paused" || job.state === "pausing";
+  if (!held && !["queued", "starting", "running"].includes(job.state)) return null;
+  const label = held ? "Resume" : "Pause";
+  const run = () => {
+    if (held) act.mutate("resume");
+    else act.mutate("pause", { onSuccess: () => undoable("Pausing the job", () => act.mutate("resume")) });
+  };
+  return (
+    <Tooltip label={label}>
+      <ActionIcon size={22} aria-label={`${label} this job`} loading={act.isPending} onClick={run}>
+        {held ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}

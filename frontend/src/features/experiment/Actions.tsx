@@ -1,0 +1,107 @@
+import { Button, Menu, Modal } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { actOnJob, archive, type JobVerb } from "@/api/actions";
+import { keys } from "@/api/queries";
+import type { Experiment, Run } from "@/api/types";
+import { plural } from "@/lib/format";
+import { IconArchive, IconBan, IconDots, IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
+import { undoable } from "@/ui/undo";
+
+const PAUSABLE = ["running", "queued"];
+const CANCELLABLE = ["running", "queued", "paused"];
+
+/** What can be done to all runs of an experiment. Pausing can be undone; cancelling asks first. */
+export function Actions({ experiment, runs }: { experiment: Experiment; runs: readonly Run[] }) {
+  const client = useQueryClient();
+  const [asking, setAsking] = useState(false);
+  const inStates = (states: readonly string[]) =>
+    runs.filter((run) => states.includes(run.state) && run.job_id !== null);
+  const refresh = () => client.invalidateQueries({ queryKey: keys.experiment(experiment.id) });
+  const act = useMutation({
+    mutationFn: async ({ verb, of }: { verb: JobVerb; of: readonly Run[] }) => {
+      const results = await Promise.allSettled(of.map((run) => actOnJob(run.job_id ?? "", verb)));
+      const refused = results.find((one) => one.status === "rejected");
+      if (refused) throw refused.reason;
+    },
+    onSettled: refresh,
+    onError: (error) => notifications.show({ color: "red", title: "Not all of it worked", message: error.message }),
+  });
+  const put = useMutation({ mutationFn: () => archive(experiment.id), onSettled: refresh });
+  const pausable = inStates(PAUSABLE);
+  const resumable = inStates(["paused"]);
+  const cancellable = inStates(CANCELLABLE);
+  const pauseAll = () =>
+    act.mutate(
+      { verb: "pause", of: pausable },
+      {
+        onSuccess: () =>
+          undoable(`Pausing ${plural(pausable.length, "run")}`, () => act.mutate({ verb: "resume", of: pausable })),
+      },
+    );
+  return (
+    <>
+      {pausable.length > 0 && (
+        <Button
+          variant="default"
+          leftSection={<IconPlayerPause size={15} />}
+          loading={act.isPending}
+          onClick={pauseAll}
+        >
+          Pause {pausable.length > 1 ? "all" : ""}
+        </Button>
+      )}
+      {resumable.length > 0 && (
+        <Button
+          variant="default"
+          leftSection={<IconPlayerPlay size={15} />}
+          loading={act.isPending}
+          onClick={() => act.mutate({ verb: "resume", of: resumable })}
+        >
+          Resume {resumable.length}
+        </Button>
+      )}
+      <Menu>
+        <Menu.Target>
+          <Button variant="default" px={8} aria-label="More actions">
+            <IconDots size={16} />
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item
+            leftSection={<IconBan size={15} />}
+            disabled={cancellable.length === 0}
+            onClick={() => setAsking(true)}
+          >
+            Cancel {plural(cancellable.length, "run")}…
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<IconArchive size={15} />}
+            disabled={experiment.archived_at !== null}
+            onClick={() => put.mutate()}
+          >
+            Archive
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel ${plural(cancellable.length, "run")}?`}>
+        <p>Each run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.</p>
+        <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
+          <Button variant="default" onClick={() => setAsking(false)}>
+            Keep training
+          </Button>
+          <Button
+            color="red"
+            onClick={() => {
+              setAsking(false);
+              act.mutate({ verb: "cancel", of: cancellable });
+            }}
+          >
+            Cancel {plural(cancellable.length, "run")}
+          </Button>
+        </div>
+      </Modal>
+    </>
+  );
+}

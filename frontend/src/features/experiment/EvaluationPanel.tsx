@@ -1,0 +1,121 @@
+import { SegmentedControl, Skeleton, Switch } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Suspense, useMemo } from "react";
+import type { ApiError } from "@/api/client";
+import { seriesQuery } from "@/api/queries";
+import type { ExperimentDetail, Run } from "@/api/types";
+import { Plot } from "@/charts";
+import { clock, compact, value } from "@/lib/format";
+import { Empty, Failure } from "@/ui/Empty";
+import { Panel } from "@/ui/Page";
+import { useScheme } from "@/ui/scheme";
+import classes from "./ExperimentPage.module.css";
+import { evaluationPlot, evaluationRequest } from "./evaluationPlot";
+import { AXES, type ChangeSearch, type ExperimentSearch } from "./search";
+
+const AXIS_LABELS = { env_step: "env steps", update: "updates", episode: "episodes", wall: "time" } as const;
+const HEIGHT = 320;
+
+interface EvaluationPanelProps {
+  experiment: ExperimentDetail;
+  runs: readonly Run[];
+  search: ExperimentSearch;
+  change: ChangeSearch;
+}
+
+/** The learning curve: mean evaluation return of every seed, their mean, and its 95 % interval. */
+export function EvaluationPanel({ experiment, runs, search, change }: EvaluationPanelProps) {
+  const scheme = useScheme();
+  const axis = search.x ?? "env_step";
+  const evaluated = useMemo(() => runs.filter((run) => run.latest_evaluation !== null), [runs]);
+  const shown = useMemo(() => evaluated.filter((run) => !search.hide?.includes(run.seed)), [evaluated, search.hide]);
+  const request = useMemo(() => evaluationRequest(experiment, shown, axis), [experiment, shown, axis]);
+  const query = useQuery({ ...seriesQuery(request), enabled: shown.length > 0 });
+  const seeds = search.seeds !== "hide";
+  const plot = useMemo(
+    () => (query.data ? evaluationPlot(query.data, experiment.id, runs, scheme, seeds) : null),
+    [query.data, experiment.id, runs, scheme, seeds],
+  );
+  const zoomed = search.start !== undefined || search.end !== undefined;
+  return (
+    <Panel
+      title="Evaluation return"
+      aside={
+        <>
+          {zoomed && (
+            <button type="button" className={classes.link} onClick={() => change({ start: undefined, end: undefined })}>
+              Reset zoom
+            </button>
+          )}
+          <Switch
+            label="Seeds"
+            checked={seeds}
+            onChange={(e) => change({ seeds: e.currentTarget.checked ? undefined : "hide" })}
+          />
+          <SegmentedControl
+            aria-label="X axis"
+            data={AXES.map((one) => ({ value: one, label: AXIS_LABELS[one] }))}
+            value={axis}
+            onChange={(x) =>
+              change({ x: x === "env_step" ? undefined : (x as typeof axis), start: undefined, end: undefined })
+            }
+          />
+        </>
+      }
+    >
+      {query.isError && !plot ? (
+        <Failure small error={query.error as ApiError} retry={() => void query.refetch()} />
+      ) : evaluated.length === 0 ? (
+        <Empty small title="No evaluation yet">
+          {firstEvaluation(experiment)}
+        </Empty>
+      ) : plot === null ? (
+        <Skeleton height={HEIGHT} />
+      ) : (
+        <Suspense fallback={<Skeleton height={HEIGHT} />}>
+          <Plot
+            {...plot}
+            label={`Mean evaluation return of ${shown.length} seeds over ${AXIS_LABELS[axis]}`}
+            testId="evaluation-chart"
+            height={HEIGHT}
+            scheme={scheme}
+            xFormat={axis === "wall" ? clock : compact}
+            yFormat={(y) => value(y, 4)}
+            onZoom={(range) => change({ start: round(range?.start), end: round(range?.end) })}
+            range={{ start: search.start, end: search.end }}
+          />
+          <Legend shown={shown.length} seeds={seeds} />
+        </Suspense>
+      )}
+    </Panel>
+  );
+}
+
+function Legend({ shown, seeds }: { shown: number; seeds: boolean }) {
+  return (
+    <p className={classes.legend}>
+      <span className={classes.bold} /> mean over {shown === 1 ? "1 seed" : `${shown} seeds`}
+      {shown >= 3 && (
+        <>
+          <span className={classes.band} /> 95 % bootstrap interval of the mean
+        </>
+      )}
+      {seeds && (
+        <>
+          <span className={classes.thin} /> each seed
+        </>
+      )}
+    </p>
+  );
+}
+
+function firstEvaluation(experiment: ExperimentDetail): string {
+  const every = experiment.definition.evaluation?.every_env_steps;
+  return every
+    ? `Each run is evaluated when it crosses a multiple of ${every.toLocaleString("en-US")} env steps, exploration off; the curve begins there.`
+    : "This definition evaluates at the end of training only.";
+}
+
+function round(x: number | undefined): number | undefined {
+  return x === undefined ? undefined : Math.round(x);
+}

@@ -1,0 +1,114 @@
+import { Skeleton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import type { ApiError } from "@/api/client";
+import { experimentQuery, experimentRunsQuery } from "@/api/queries";
+import type { ExperimentDetail, Run } from "@/api/types";
+import { groupColor } from "@/lib/color";
+import { ago, moment, plural } from "@/lib/format";
+import { tidy } from "@/lib/search";
+import { CopyButton, Dot, ScoreText } from "@/ui/Bits";
+import { Failure } from "@/ui/Empty";
+import { Page, Panel } from "@/ui/Page";
+import { StateBadge } from "@/ui/State";
+import { useScheme } from "@/ui/scheme";
+import { Actions } from "./Actions";
+import { DefinitionPanel } from "./DefinitionPanel";
+import { EvaluationPanel } from "./EvaluationPanel";
+import classes from "./ExperimentPage.module.css";
+import { RunsPanel } from "./RunsPanel";
+import type { ChangeSearch, ExperimentSearch } from "./search";
+import { useFreshExperiment } from "./useFreshExperiment";
+
+const route = getRouteApi("/inside/experiments/$experimentId");
+
+export function ExperimentPage({ id }: { id: string }) {
+  const experiment = useQuery(experimentQuery(id));
+  const runs = useQuery(experimentRunsQuery(id));
+  useFreshExperiment(id);
+  if (experiment.isPending) return <Waiting />;
+  if (experiment.isError && !experiment.data) {
+    return (
+      <Page title="Experiment">
+        <Panel>
+          <Failure error={experiment.error as ApiError} retry={() => void experiment.refetch()} />
+        </Panel>
+      </Page>
+    );
+  }
+  return <Loaded experiment={experiment.data} runs={runs.data ?? []} />;
+}
+
+function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[] }) {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const scheme = useScheme();
+  const change: ChangeSearch = (part) =>
+    void navigate({
+      to: "/experiments/$experimentId",
+      params: { experimentId: experiment.id },
+      search: tidy({ ...search, ...part }) as ExperimentSearch,
+      replace: true,
+      resetScroll: false,
+    });
+  return (
+    <Page
+      title={experiment.name}
+      crumbs={<Link to="/experiments">Experiments</Link>}
+      heading={
+        <>
+          <Dot color={groupColor(experiment.id, scheme)} />
+          {experiment.name}
+          <StateBadge state={experiment.state} />
+          {experiment.archived_at && <StateBadge state="archived" />}
+        </>
+      }
+      facts={<PageFacts experiment={experiment} runs={runs} />}
+      actions={<Actions experiment={experiment} runs={runs} />}
+    >
+      <div className={classes.columns}>
+        <div className={classes.main}>
+          <EvaluationPanel experiment={experiment} runs={runs} search={search} change={change} />
+          <RunsPanel experiment={experiment} runs={runs} search={search} change={change} />
+        </div>
+        <DefinitionPanel experiment={experiment} search={search} change={change} />
+      </div>
+    </Page>
+  );
+}
+
+function PageFacts({ experiment, runs }: { experiment: ExperimentDetail; runs: readonly Run[] }) {
+  const score = experiment.latest_evaluation;
+  return (
+    <>
+      <span>
+        {experiment.agent} on {experiment.env}
+      </span>
+      <span>{plural(runs.length, "run")}</span>
+      {score && (
+        <span title="Over the latest evaluation of each run">
+          latest{" "}
+          <ScoreText mean={score.mean} spread={score.runs > 1 ? score.stdev : Number(score.mean) / 20} n={score.runs} />
+        </span>
+      )}
+      <span title={moment(experiment.created_at)}>
+        by {experiment.created_by}, {ago(experiment.created_at)}
+      </span>
+      <span className={classes.id}>
+        <code>{experiment.id}</code>
+        <CopyButton text={experiment.id} label="Copy ID" />
+      </span>
+    </>
+  );
+}
+
+function Waiting() {
+  return (
+    <Page title="Experiment" heading={<Skeleton height={22} width={260} />}>
+      <div className={classes.columns} aria-busy="true">
+        <Skeleton height={420} radius={10} />
+        <Skeleton height={420} radius={10} />
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,107 @@
+import { SegmentedControl } from "@mantine/core";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import type { ExperimentDetail, Run } from "@/api/types";
+import { memberColor } from "@/lib/color";
+import { percent, value } from "@/lib/format";
+import { DataTable } from "@/ui/DataTable";
+import { Empty } from "@/ui/Empty";
+import { Panel } from "@/ui/Page";
+import { StateCounts } from "@/ui/State";
+import { useScheme } from "@/ui/scheme";
+import classes from "./RunsPanel.module.css";
+import { runColumns } from "./runColumns";
+import type { ChangeSearch, ExperimentSearch } from "./search";
+
+const TILES_FROM = 13;
+
+interface RunsPanelProps {
+  experiment: ExperimentDetail;
+  runs: readonly Run[];
+  search: ExperimentSearch;
+  change: ChangeSearch;
+}
+
+/** Seeds and their states: a table for a few, tiles for many. */
+export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) {
+  const scheme = useScheme();
+  const navigate = useNavigate();
+  const view = search.runs ?? (runs.length >= TILES_FROM ? "tiles" : "table");
+  const counts = useMemo(() => countStates(runs), [runs]);
+  const columns = useMemo(() => {
+    const hidden = new Set(search.hide);
+    const toggle = (seed: number) => {
+      const next = hidden.has(seed) ? [...hidden].filter((one) => one !== seed) : [...hidden, seed];
+      change({ hide: next.length > 0 ? next : undefined });
+    };
+    const color = new Map(runs.map((run, index) => [run.id, memberColor(experiment.id, index, runs.length, scheme)]));
+    return runColumns((run) => color.get(run.id) ?? "", hidden, toggle);
+  }, [runs, experiment.id, scheme, search.hide, change]);
+  const open = (run: Run) => void navigate({ to: "/runs/$runId", params: { runId: run.id } });
+  return (
+    <Panel
+      title="Seeds"
+      flush
+      aside={
+        <>
+          <StateCounts counts={counts} />
+          <SegmentedControl
+            aria-label="Show seeds as"
+            data={[
+              { value: "table", label: "Table" },
+              { value: "tiles", label: "Tiles" },
+            ]}
+            value={view}
+            onChange={(runs_) => change({ runs: runs_ as "table" | "tiles" })}
+          />
+        </>
+      }
+    >
+      {runs.length === 0 ? (
+        <Empty small title="No run yet" command={`palestra submit FILE --seeds 0-4`}>
+          Submit the same definition with more seeds: they join this experiment.
+        </Empty>
+      ) : view === "table" ? (
+        <DataTable label="Runs" rows={runs} columns={columns} rowId={(run) => run.id} onOpen={open} />
+      ) : (
+        <ol className={classes.tiles}>
+          {runs.map((run, index) => (
+            <Tile key={run.id} run={run} color={memberColor(experiment.id, index, runs.length, scheme)} />
+          ))}
+        </ol>
+      )}
+    </Panel>
+  );
+}
+
+function Tile({ run, color }: { run: Run; color: string }) {
+  const score = run.latest_evaluation?.mean ?? null;
+  const title = `seed ${run.seed}: ${run.state}, ${percent(run.progress.fraction)}${score === null ? "" : `, latest evaluation ${value(score)}`}`;
+  return (
+    <li>
+      <Link
+        to="/runs/$runId"
+        params={{ runId: run.id }}
+        className={classes.tile}
+        data-state={run.state}
+        title={title}
+        aria-label={title}
+      >
+        <span className={classes.fill} style={{ width: `${(run.progress.fraction ?? 0) * 100}%` }} />
+        <span className={classes.seed}>
+          <i style={{ background: color }} />
+          {run.seed}
+        </span>
+        <span className={classes.score}>
+          {run.state === "failed" ? "failed" : score === null ? run.state : value(score, 3)}
+        </span>
+      </Link>
+    </li>
+  );
+}
+
+function countStates(runs: readonly Run[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const run of runs) counts[run.state] = (counts[run.state] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,121 @@
+import { Link } from "@tanstack/react-router";
+import type { Run } from "@/api/types";
+import { compact, duration, percent, toNumber, value } from "@/lib/format";
+import { Dot, ProgressBar, ScoreText } from "@/ui/Bits";
+import type { Column } from "@/ui/DataTable";
+import { StateBadge } from "@/ui/State";
+import classes from "./RunsPanel.module.css";
+
+const LOW = Number.NEGATIVE_INFINITY;
+
+export function runColumns(
+  color: (run: Run) => string,
+  hidden: ReadonlySet<number>,
+  toggle: (seed: number) => void,
+): Column<Run>[] {
+  return [
+    {
+      id: "seed",
+      header: "Seed",
+      width: 80,
+      sort: (run) => run.seed,
+      cell: (run) => (
+        <span className={classes.seedCell}>
+          <button
+            type="button"
+            className={classes.toggle}
+            onClick={() => toggle(run.seed)}
+            aria-pressed={!hidden.has(run.seed)}
+            aria-label={`Show seed ${run.seed} in the chart`}
+            title="Show or hide in the chart"
+          >
+            <Dot color={color(run)} hollow={hidden.has(run.seed)} />
+          </button>
+          <Link to="/runs/$runId" params={{ runId: run.id }}>
+            {run.seed}
+            {run.replicate > 0 && <span className="faint"> #{run.replicate}</span>}
+          </Link>
+        </span>
+      ),
+    },
+    {
+      id: "state",
+      header: "State",
+      width: 112,
+      sort: (run) => run.state,
+      cell: (run) => <StateBadge state={run.state} />,
+    },
+    {
+      id: "progress",
+      header: "Progress",
+      sort: (run) => run.progress.fraction ?? 0,
+      cell: (run) => (
+        <span className={classes.progress} title={`${compact(run.progress.env_step)} env steps`}>
+          <ProgressBar
+            fraction={run.progress.fraction}
+            alive={run.state === "running"}
+            label={`Progress of seed ${run.seed}`}
+          />
+          <span className="number muted">{percent(run.progress.fraction)}</span>
+        </span>
+      ),
+    },
+    {
+      id: "latest",
+      header: "Latest evaluation",
+      width: 164,
+      align: "right",
+      sort: (run) => toNumber(run.latest_evaluation?.mean ?? LOW),
+      cell: (run) => {
+        const latest = run.latest_evaluation;
+        return latest ? (
+          <ScoreText mean={latest.mean} spread={latest.stdev} n={latest.episodes} />
+        ) : (
+          <span className="faint">none yet</span>
+        );
+      },
+    },
+    {
+      id: "best",
+      header: "Best",
+      width: 64,
+      align: "right",
+      hide: "narrow",
+      sort: (run) => toNumber(run.best_evaluation?.mean ?? LOW),
+      cell: (run) => value(run.best_evaluation?.mean),
+    },
+    {
+      id: "steps",
+      header: "env steps",
+      width: 80,
+      align: "right",
+      hide: "narrow",
+      sort: (run) => run.progress.env_step,
+      cell: (run) => compact(run.progress.env_step),
+    },
+    {
+      id: "speed",
+      header: "steps/s",
+      width: 70,
+      align: "right",
+      hide: "medium",
+      sort: (run) => run.progress.env_steps_per_second ?? 0,
+      cell: (run) =>
+        run.state === "running" ? compact(Math.round(run.progress.env_steps_per_second ?? Number.NaN)) : "–",
+    },
+    {
+      id: "time",
+      header: "Time",
+      width: 96,
+      align: "right",
+      hide: "medium",
+      sort: elapsed,
+      cell: (run) => (run.started_at ? duration(elapsed(run)) : "–"),
+    },
+  ];
+}
+
+function elapsed(run: Run): number {
+  if (!run.started_at) return 0;
+  return ((run.finished_at ? Date.parse(run.finished_at) : Date.now()) - Date.parse(run.started_at)) / 1000;
+}

@@ -1,0 +1,39 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { keys } from "@/api/queries";
+import type { LiveEvent, Run } from "@/api/types";
+import { useThrottle } from "@/lib/throttle";
+import { useLive } from "@/live/hooks";
+
+const TYPES = ["experiment", "run", "job", "attempt", "evaluation"];
+
+/** Follows an experiment: runs are replaced in place, curves and scores are read again a little later. */
+export function useFreshExperiment(id: string): void {
+  const client = useQueryClient();
+  const curves = useThrottle(() => void client.invalidateQueries({ queryKey: keys.curves }), 2000);
+  const detail = useThrottle(() => void client.invalidateQueries({ queryKey: keys.experiment(id) }), 2000);
+  const take = (event: LiveEvent) => {
+    if (event.type === "run")
+      client.setQueryData<Run[]>(keys.experimentRuns(id), (runs) => replaced(runs, event.data as unknown as Run));
+    if (event.type === "evaluation") curves();
+    if (event.type !== "run" || stateChanged(client.getQueryData<Run[]>(keys.experimentRuns(id)), event)) detail();
+  };
+  const onResync = () => {
+    void client.invalidateQueries({ queryKey: keys.experiment(id) });
+    void client.invalidateQueries({ queryKey: keys.curves });
+  };
+  useLive(
+    `experiment:${id}`,
+    null,
+    { experiment: id, type: TYPES },
+    { onEvents: (events) => events.forEach(take), onResync },
+  );
+}
+
+function replaced(runs: Run[] | undefined, run: Run): Run[] | undefined {
+  return runs?.map((one) => (one.id === run.id ? { ...one, ...run } : one));
+}
+
+function stateChanged(runs: Run[] | undefined, event: LiveEvent): boolean {
+  const known = runs?.find((one) => one.id === event.run_id);
+  return known === undefined || known.state !== (event.data as { state?: string }).state;
+}

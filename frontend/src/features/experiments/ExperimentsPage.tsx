@@ -1,0 +1,141 @@
+import { Button, Skeleton } from "@mantine/core";
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import type { ApiError } from "@/api/client";
+import { experimentsQuery, keys } from "@/api/queries";
+import type { Experiment } from "@/api/types";
+import { useThrottle } from "@/lib/throttle";
+import { useLive } from "@/live/hooks";
+import { DataTable } from "@/ui/DataTable";
+import { Empty, Failure } from "@/ui/Empty";
+import { Page, Panel } from "@/ui/Page";
+import { useScheme } from "@/ui/scheme";
+import { experimentColumns } from "./columns";
+import classes from "./ExperimentsPage.module.css";
+import { Filters } from "./Filters";
+import type { ExperimentsSearch } from "./search";
+
+const route = getRouteApi("/inside/experiments");
+const TYPES = ["experiment", "run", "job", "evaluation"];
+const SORTABLE = ["name", "created_at"];
+
+export function ExperimentsPage() {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const scheme = useScheme();
+  const query = useInfiniteQuery(experimentsQuery(search));
+  const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const columns = useMemo(() => experimentColumns(scheme), [scheme]);
+  useFreshList();
+  const sort = search.sort ?? "-created_at";
+  const order = [{ id: sort.replace("-", ""), desc: sort.startsWith("-") }];
+  const change = (part: Partial<ExperimentsSearch>) =>
+    void navigate({ to: "/experiments", search: { ...search, ...part } as ExperimentsSearch, replace: true });
+  const open = (row: Experiment) =>
+    void navigate({ to: "/experiments/$experimentId", params: { experimentId: row.id } });
+  const filtered = Object.keys(search).some((key) => key !== "sort");
+  return (
+    <Page title="Experiments">
+      <Panel
+        flush
+        title={<Filters search={search} onChange={change} />}
+        aside={<Count rows={rows} more={query.hasNextPage} />}
+        className={classes.panel}
+      >
+        {query.isPending ? (
+          <Loading />
+        ) : query.isError && rows.length === 0 ? (
+          <Failure error={query.error as ApiError} retry={() => void query.refetch()} />
+        ) : rows.length === 0 ? (
+          <Nothing filtered={filtered} onClear={() => void navigate({ to: "/experiments", search: {} })} />
+        ) : (
+          <DataTable
+            label="Experiments"
+            rows={rows}
+            columns={columns}
+            rowId={(row) => row.id}
+            onOpen={open}
+            sorting={{
+              state: order,
+              sortable: SORTABLE,
+              onChange: ([first]) =>
+                change({
+                  sort: (first ? `${first.desc ? "-" : ""}${first.id}` : undefined) as ExperimentsSearch["sort"] &
+                    string,
+                }),
+            }}
+            footer={
+              query.hasNextPage && (
+                <div className={classes.more}>
+                  <Button
+                    variant="default"
+                    loading={query.isFetchingNextPage}
+                    onClick={() => void query.fetchNextPage()}
+                  >
+                    Show more
+                  </Button>
+                </div>
+              )
+            }
+          />
+        )}
+      </Panel>
+    </Page>
+  );
+}
+
+function Count({ rows, more }: { rows: readonly Experiment[]; more: boolean }) {
+  return <span className="faint">{rows.length > 0 ? `${rows.length}${more ? "+" : ""} shown` : ""}</span>;
+}
+
+function useFreshList() {
+  const client = useQueryClient();
+  const refresh = useThrottle(() => void client.invalidateQueries({ queryKey: keys.experiments }), 1500);
+  useLive(
+    "experiments",
+    null,
+    { type: TYPES },
+    {
+      onEvents: (events) => {
+        if (events.length > 0) refresh();
+      },
+      onResync: refresh,
+    },
+  );
+}
+
+function Loading() {
+  return (
+    <div className={classes.loading} aria-busy="true">
+      {Array.from({ length: 6 }, (_, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the rows are all alike
+        <Skeleton key={i} height={14} radius="sm" width={`${88 - i * 7}%`} />
+      ))}
+    </div>
+  );
+}
+
+function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+  if (filtered) {
+    return (
+      <>
+        <Empty title="No experiment matches">Loosen the filter, or look among the archived ones.</Empty>
+        <div className={classes.more}>
+          <Button variant="default" onClick={onClear}>
+            Clear the filter
+          </Button>
+        </div>
+      </>
+    );
+  }
+  return (
+    <Empty
+      title="No experiments yet"
+      command={`palestra submit examples/cartpole-dqn.yaml --seeds 0-2 --server ${window.location.origin}`}
+    >
+      Submit a definition and its runs appear here while they train. The same definition always gets the same ID, so
+      submitting twice adds nothing but missing seeds.
+    </Empty>
+  );
+}

@@ -1,0 +1,64 @@
+import { Select, Switch, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { useEffect, useRef, useState } from "react";
+import { registerShortcuts } from "@/lib/shortcuts";
+import { IconSearch } from "@/ui/icons";
+import classes from "./ExperimentsPage.module.css";
+import { type ExperimentsSearch, STATES } from "./search";
+
+const AGENTS = ["dqn", "ppo"];
+
+interface FiltersProps {
+  search: ExperimentsSearch;
+  onChange(part: { [Key in keyof ExperimentsSearch]?: ExperimentsSearch[Key] | undefined }): void;
+}
+
+/** What the list is narrowed to; the address holds it. */
+export function Filters({ search, onChange }: FiltersProps) {
+  const input = useRef<HTMLInputElement>(null);
+  const [typed, setTyped] = useState(search.text ?? "");
+  const send = useDebouncedCallback((text: string) => onChange({ text: text.trim() || undefined }), 200);
+  useEffect(() => setTyped(search.text ?? ""), [search.text]);
+  useEffect(() => registerShortcuts([{ keys: "/", what: "Search", run: () => input.current?.focus() }]), []);
+  return (
+    <div className={classes.filters}>
+      <TextInput
+        ref={input}
+        className={classes.search ?? ""}
+        type="search"
+        aria-label="Search name or ID"
+        placeholder="Search name or ID  ( / )"
+        leftSection={<IconSearch size={14} />}
+        value={typed}
+        onChange={(event) => {
+          setTyped(event.currentTarget.value);
+          send(event.currentTarget.value);
+        }}
+        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+      />
+      <Select
+        aria-label="State"
+        placeholder="Any state"
+        data={[...STATES]}
+        value={search.state ?? null}
+        onChange={(state) => onChange({ state: (state ?? undefined) as ExperimentsSearch["state"] })}
+        clearable
+        w={130}
+      />
+      <Select
+        aria-label="Agent"
+        placeholder="Any agent"
+        data={AGENTS}
+        value={search.agent ?? null}
+        onChange={(agent) => onChange({ agent: agent ?? undefined })}
+        clearable
+        w={120}
+      />
+      <Switch
+        label="Archived"
+        checked={search.archived ?? false}
+        onChange={(event) => onChange({ archived: event.currentTarget.checked || undefined })}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,104 @@
+import { ActionIcon, Skeleton } from "@mantine/core";
+import { Suspense, useMemo, useRef } from "react";
+import { Plot, type PlotBand, type PlotData, type PlotSeries, type PlotSource } from "@/charts";
+import { alpha } from "@/lib/color";
+import { clock, compact, value } from "@/lib/format";
+import { smooth } from "@/lib/smooth";
+import type { RunCurves, View } from "@/live/curves";
+import { IconArrowsMaximize, IconArrowsMinimize } from "@/ui/icons";
+import { useScheme } from "@/ui/scheme";
+import classes from "./CurvesTab.module.css";
+
+interface CurvePanelProps {
+  curves: RunCurves;
+  name: string;
+  color: string;
+  view: View;
+  smoothing: number;
+  focused: boolean;
+  onFocus(): void;
+  onZoom(range: { start: number; end: number } | null): void;
+}
+
+/** One live curve. React draws the frame once; points go from the ring to the canvas. */
+export function CurvePanel({ curves, name, color, view, smoothing, focused, onFocus, onZoom }: CurvePanelProps) {
+  const scheme = useScheme();
+  const last = useRef<HTMLSpanElement>(null);
+  const source = useMemo<PlotSource>(
+    () => ({
+      read: () => {
+        const { data, points } = columns(curves, name, view, smoothing);
+        if (last.current) last.current.textContent = latestText(curves, name, data);
+        return { data, points };
+      },
+      watch: (paint) => curves.watch(name, paint),
+    }),
+    [curves, name, view, smoothing],
+  );
+  const { series, bands } = useMemo(
+    () => looks(name, color, smoothing > 0, view.superseded),
+    [name, color, smoothing, view.superseded],
+  );
+  const label = name.slice(name.indexOf("/") + 1);
+  return (
+    <figure className={`${classes.panel} ${focused ? classes.focused : ""}`}>
+      <figcaption>
+        <span className="clip" title={name}>
+          {label}
+        </span>
+        <span ref={last} className={classes.last} />
+        <ActionIcon size={22} aria-label={focused ? `Shrink ${name}` : `Enlarge ${name}`} onClick={onFocus}>
+          {focused ? <IconArrowsMinimize size={13} /> : <IconArrowsMaximize size={13} />}
+        </ActionIcon>
+      </figcaption>
+      <Suspense fallback={<Skeleton height={170} />}>
+        <Plot
+          label={`${name} over ${view.axis}`}
+          testId={`curve-${name}`}
+          height={focused ? 380 : 172}
+          source={source}
+          series={series}
+          bands={bands}
+          scheme={scheme}
+          sync="run"
+          xFormat={view.axis === "wall" ? clock : compact}
+          onZoom={onZoom}
+          range={{ start: view.start, end: view.end }}
+        />
+      </Suspense>
+    </figure>
+  );
+}
+
+function columns(curves: RunCurves, name: string, view: View, smoothing: number): { data: PlotData; points: number } {
+  const { x, y, low, high, ghost, points } = curves.curve(name, view);
+  const data: PlotData = [x, high, low];
+  if (view.superseded) data.push(ghost);
+  data.push(y);
+  if (smoothing > 0) data.push(smooth(y, smoothing));
+  return { data, points };
+}
+
+function looks(
+  name: string,
+  color: string,
+  smoothed: boolean,
+  superseded: boolean,
+): { series: PlotSeries[]; bands: PlotBand[] } {
+  const series: PlotSeries[] = [
+    { label: "high", color, edge: true },
+    { label: "low", color, edge: true },
+  ];
+  if (superseded) series.push({ label: "superseded", color: alpha(color, 0.55), width: 1.2, dash: [4, 4] });
+  series.push({ label: name, color: smoothed ? alpha(color, 0.3) : color, width: 1.4, silent: smoothed });
+  if (smoothed) series.push({ label: `${name} (smoothed)`, color, width: 1.8 });
+  return { series, bands: [{ high: 0, low: 1, fill: alpha(color, 0.16) }] };
+}
+
+function latestText(curves: RunCurves, name: string, data: PlotData): string {
+  const ring = curves.ring(name);
+  if (ring !== undefined && ring.length > 0) return value(ring.at("value", ring.length - 1));
+  const column = data[data.length - 1] as (number | null)[];
+  for (let i = column.length - 1; i >= 0; i -= 1) if (column[i] !== null) return value(column[i]);
+  return "";
+}

@@ -1,0 +1,188 @@
+import { SegmentedControl, Skeleton, Slider, Switch, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { evaluationsQuery } from "@/api/queries";
+import type { RunDetail } from "@/api/types";
+import { registerShortcuts } from "@/lib/shortcuts";
+import type { View } from "@/live/curves";
+import type { RunCurvesState } from "@/live/useRunCurves";
+import { Empty, Failure } from "@/ui/Empty";
+import { IconChevronDown, IconChevronRight, IconSearch } from "@/ui/icons";
+import { Panel } from "@/ui/Page";
+import { CurvePanel } from "./CurvePanel";
+import classes from "./CurvesTab.module.css";
+import { EvaluationChart } from "./EvaluationChart";
+import { AXES, type ChangeSearch, type RunSearch } from "./search";
+import { matcher, sections } from "./sections";
+
+const AXIS_LABELS = { env_step: "env steps", update: "updates", episode: "episodes", wall: "time" } as const;
+
+interface CurvesTabProps {
+  run: RunDetail;
+  state: RunCurvesState;
+  color: string;
+  search: RunSearch;
+  change: ChangeSearch;
+}
+
+export function CurvesTab({ run, state, color, search, change }: CurvesTabProps) {
+  const { curves } = state;
+  const names = useSyncExternalStore(curves.subscribe, curves.names);
+  const grouped = useMemo(() => sections(names, search.q), [names, search.q]);
+  const { x, start, end, superseded } = search;
+  const view = useMemo<View>(
+    () => ({ axis: x ?? "env_step", superseded: superseded ?? false, start, end }),
+    [x, start, end, superseded],
+  );
+  const evaluations = useQuery(evaluationsQuery(run.id));
+  const showEvaluations = (evaluations.data?.length ?? 0) > 0 && matcher(search.q)("evaluation/mean");
+  const zoom = (range: { start: number; end: number } | null) => change({ start: range?.start, end: range?.end });
+  if (state.error && names.length === 0) {
+    return (
+      <Panel>
+        <Failure error={state.error} retry={state.retry} />
+      </Panel>
+    );
+  }
+  return (
+    <div className="stack">
+      <Toolbar run={run} search={search} change={change} />
+      {state.loading && names.length === 0 ? (
+        <Skeleton height={360} radius={10} />
+      ) : grouped.length === 0 && !showEvaluations ? (
+        <Panel>
+          <NoCurves run={run} filtered={names.length > 0} />
+        </Panel>
+      ) : (
+        <div className={classes.sections}>
+          {showEvaluations && (
+            <Section title="evaluation" count={1} wide>
+              <EvaluationChart evaluations={evaluations.data ?? []} color={color} view={view} onZoom={zoom} />
+            </Section>
+          )}
+          {grouped.map((section) => (
+            <Section
+              key={section.prefix}
+              title={section.prefix}
+              count={section.names.length}
+              wide={section.names.includes(search.focus ?? "")}
+            >
+              {section.names.map((name) => (
+                <CurvePanel
+                  key={name}
+                  curves={curves}
+                  name={name}
+                  color={color}
+                  view={view}
+                  smoothing={search.smooth ?? 0}
+                  focused={search.focus === name}
+                  onFocus={() => change({ focus: search.focus === name ? undefined : name })}
+                  onZoom={zoom}
+                />
+              ))}
+            </Section>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface SectionProps {
+  title: string;
+  count: number;
+  wide?: boolean;
+  children: React.ReactNode;
+}
+
+function Section({ title, count, wide = false, children }: SectionProps) {
+  const [open, setOpen] = useState(true);
+  return (
+    <section className={classes.section} data-span={open && !wide ? Math.min(count, 4) : 4}>
+      <button type="button" className={classes.sectionTitle} aria-expanded={open} onClick={() => setOpen(!open)}>
+        {open ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
+        {title} <span className="faint">{count}</span>
+      </button>
+      {open && <div className={classes.grid}>{children}</div>}
+    </section>
+  );
+}
+
+function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" | "change">) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => registerShortcuts([{ keys: "/", what: "Filter curves", run: () => input.current?.focus() }]), []);
+  const axis = search.x ?? "env_step";
+  const zoomed = search.start !== undefined || search.end !== undefined;
+  const smooth = search.smooth ?? 0;
+  return (
+    <div className={classes.toolbar}>
+      <TextInput
+        ref={input}
+        type="search"
+        aria-label="Filter curves by name"
+        placeholder="Filter curves, a regex works  ( / )"
+        leftSection={<IconSearch size={14} />}
+        className={classes.search ?? ""}
+        defaultValue={search.q ?? ""}
+        onChange={(event) => change({ q: event.currentTarget.value || undefined })}
+        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+      />
+      <SegmentedControl
+        aria-label="X axis"
+        data={AXES.map((one) => ({ value: one, label: AXIS_LABELS[one] }))}
+        value={axis}
+        onChange={(x) =>
+          change({ x: x === "env_step" ? undefined : (x as typeof axis), start: undefined, end: undefined })
+        }
+      />
+      <div className={classes.smooth} title="Debiased exponential moving average, for the eye only">
+        <span id="smoothing">Smoothing</span>
+        <Slider
+          aria-labelledby="smoothing"
+          thumbLabel="Smoothing"
+          w={110}
+          min={0}
+          max={0.99}
+          step={0.01}
+          label={null}
+          value={smooth}
+          onChange={(next) => change({ smooth: next === 0 ? undefined : next })}
+        />
+        <span className={classes.weight}>{smooth.toFixed(2)}</span>
+      </div>
+      {(run.attempts.length > 1 || search.superseded) && (
+        <Switch
+          label="Superseded points"
+          checked={search.superseded ?? false}
+          onChange={(event) => change({ superseded: event.currentTarget.checked || undefined })}
+        />
+      )}
+      {zoomed && (
+        <button type="button" className={classes.reset} onClick={() => change({ start: undefined, end: undefined })}>
+          Reset zoom
+        </button>
+      )}
+    </div>
+  );
+}
+
+function NoCurves({ run, filtered }: { run: RunDetail; filtered: boolean }) {
+  if (filtered)
+    return (
+      <Empty title="No curve matches">
+        The filter is a part of a name or a regular expression, for example loss|return.
+      </Empty>
+    );
+  if (run.state === "queued") {
+    return (
+      <Empty title="Waiting for a slot">
+        {waitingReason(run) ?? "The curves begin as soon as a worker takes the job."}
+      </Empty>
+    );
+  }
+  return <Empty title="No point yet">The first episodes arrive within seconds of the start.</Empty>;
+}
+
+function waitingReason(run: RunDetail): string | null {
+  return run.jobs.find((job) => job.state === "queued")?.waiting ?? null;
+}

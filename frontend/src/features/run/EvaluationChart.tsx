@@ -1,0 +1,65 @@
+import { Skeleton } from "@mantine/core";
+import { Suspense, useMemo } from "react";
+import type { Evaluation } from "@/api/types";
+import { Plot, type PlotSource } from "@/charts";
+import { alpha } from "@/lib/color";
+import { clock, compact, toNumber, value } from "@/lib/format";
+import type { View } from "@/live/curves";
+import { useScheme } from "@/ui/scheme";
+import classes from "./CurvesTab.module.css";
+
+interface EvaluationChartProps {
+  evaluations: readonly Evaluation[];
+  color: string;
+  view: View;
+  onZoom(range: { start: number; end: number } | null): void;
+}
+
+/** Mean return of each evaluation, with the range of its episodes. */
+export function EvaluationChart({ evaluations, color, view, onZoom }: EvaluationChartProps) {
+  const scheme = useScheme();
+  const source = useMemo<PlotSource>(() => {
+    const trained = evaluations.filter((one) => one.snapshot_id === null && (view.superseded || !one.superseded));
+    const ordered = [...trained].sort((a, b) => a[view.axis] - b[view.axis]);
+    const column = (pick: (one: Evaluation) => number | string) => ordered.map((one) => finite(pick(one)));
+    const data: [number[], ...(number | null)[][]] = [
+      ordered.map((one) => one[view.axis]),
+      column((one) => one.max),
+      column((one) => one.min),
+      column((one) => one.mean),
+    ];
+    return { read: () => ({ data, points: ordered.length }), watch: () => () => undefined };
+  }, [evaluations, view]);
+  return (
+    <figure className={`${classes.panel} ${classes.wide}`}>
+      <figcaption>
+        <span>return</span>
+        <span className="faint">mean, with smallest and largest episode</span>
+        <span className={classes.last}>{value(evaluations.at(-1)?.mean)}</span>
+      </figcaption>
+      <Suspense fallback={<Skeleton height={220} />}>
+        <Plot
+          label="Mean evaluation return"
+          testId="curve-evaluation/mean"
+          height={220}
+          source={source}
+          series={[
+            { label: "max", color, edge: true },
+            { label: "min", color, edge: true },
+            { label: "mean return", color, width: 2, dots: evaluations.length <= 60 },
+          ]}
+          bands={[{ high: 0, low: 1, fill: alpha(color, 0.16) }]}
+          scheme={scheme}
+          xFormat={view.axis === "wall" ? clock : compact}
+          onZoom={onZoom}
+          range={{ start: view.start, end: view.end }}
+        />
+      </Suspense>
+    </figure>
+  );
+}
+
+function finite(x: number | string): number | null {
+  const number = toNumber(x);
+  return Number.isFinite(number) ? number : null;
+}

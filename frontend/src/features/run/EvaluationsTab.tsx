@@ -1,0 +1,146 @@
+import { Skeleton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import type { ApiError } from "@/api/client";
+import { evaluationsQuery } from "@/api/queries";
+import type { Evaluation, RunDetail } from "@/api/types";
+import { ago, count, decimalsFor, moment, shortId, toNumber, value } from "@/lib/format";
+import { type Column, DataTable } from "@/ui/DataTable";
+import { Empty, Failure } from "@/ui/Empty";
+import { Panel } from "@/ui/Page";
+import classes from "./EvaluationsTab.module.css";
+
+/** Every evaluation of the run, newest first. */
+export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }) {
+  const query = useQuery(evaluationsQuery(run.id));
+  const rows = useMemo(() => [...(query.data ?? [])].reverse(), [query.data]);
+  const columns = useMemo(() => evaluationColumns(color, run.best_evaluation?.id), [color, run.best_evaluation?.id]);
+  if (query.isPending) return <Skeleton height={240} radius={10} />;
+  if (query.isError && rows.length === 0)
+    return <Failure error={query.error as ApiError} retry={() => void query.refetch()} />;
+  return (
+    <Panel flush>
+      {rows.length === 0 ? (
+        <Empty title="No evaluation yet" command={`palestra submit --run ${run.id} --schedule evaluate`}>
+          Evaluations come by themselves while training, as the definition says; a further one can be queued on any
+          snapshot.
+        </Empty>
+      ) : (
+        <DataTable
+          label="Evaluations"
+          rows={rows}
+          columns={columns}
+          rowId={(row) => row.id}
+          rowClass={(row) => (row.superseded ? classes.old : undefined)}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function evaluationColumns(color: string, best: string | undefined): Column<Evaluation>[] {
+  const number = (id: keyof Evaluation & string, header: string, hide?: "narrow" | "medium"): Column<Evaluation> => ({
+    id,
+    header,
+    align: "right",
+    width: 84,
+    ...(hide ? { hide } : {}),
+    sort: (row) => toNumber(row[id] as number),
+    cell: (row) => fixed(row[id] as number | string, row.stdev),
+  });
+  return [
+    {
+      id: "env_step",
+      header: "env step",
+      width: 100,
+      align: "right",
+      sort: (row) => row.env_step,
+      cell: (row) => count(row.env_step),
+    },
+    {
+      id: "mean",
+      header: "Mean return",
+      width: 110,
+      align: "right",
+      sort: (row) => toNumber(row.mean),
+      cell: (row) => (
+        <>
+          {row.id === best && <span className={classes.best}>best</span>}
+          <b>{fixed(row.mean, row.stdev)}</b>
+        </>
+      ),
+    },
+    number("stdev", "± stdev"),
+    number("median", "Median", "narrow"),
+    number("min", "Min", "narrow"),
+    number("max", "Max", "narrow"),
+    {
+      id: "length",
+      header: "Length",
+      width: 84,
+      align: "right",
+      hide: "medium",
+      sort: (row) => toNumber(row.length_mean),
+      cell: (row) => value(row.length_mean),
+    },
+    {
+      id: "episodes",
+      header: "n",
+      width: 52,
+      align: "right",
+      sort: (row) => row.episodes,
+      cell: (row) => row.episodes,
+    },
+    { id: "returns", header: "Episodes", hide: "medium", cell: (row) => <Strip row={row} color={color} /> },
+    {
+      id: "of",
+      header: "Of",
+      width: 120,
+      hide: "medium",
+      cell: (row) =>
+        row.snapshot_id ? (
+          <code title={row.snapshot_id}>{shortId(row.snapshot_id)}</code>
+        ) : row.final ? (
+          "end of training"
+        ) : (
+          "training"
+        ),
+    },
+    {
+      id: "at",
+      header: "When",
+      width: 92,
+      align: "right",
+      hide: "narrow",
+      sort: (row) => row.created_at,
+      cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
+    },
+  ];
+}
+
+function fixed(x: number | string, spread: number | string): string {
+  const number = toNumber(x);
+  return Number.isFinite(number) ? number.toFixed(Math.min(2, decimalsFor(toNumber(spread)))) : value(x);
+}
+
+/** The episodes' returns on one line. */
+function Strip({ row, color }: { row: Evaluation; color: string }) {
+  const all = row.returns.map(toNumber).filter(Number.isFinite);
+  const low = Math.min(...all, 0);
+  const span = Math.max(...all) - low || 1;
+  return (
+    <svg
+      className={classes.strip}
+      viewBox="0 0 200 16"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`${all.length} episode returns`}
+    >
+      <line x1="0" x2="200" y1="8" y2="8" stroke="var(--line)" />
+      {all.slice(0, 200).map((x, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: episodes have no other name than their place
+        <circle key={i} cx={4 + ((x - low) / span) * 192} cy="8" r="3" fill={color} fillOpacity="0.45" />
+      ))}
+    </svg>
+  );
+}

@@ -1,0 +1,135 @@
+import { Skeleton, Switch, TextInput } from "@mantine/core";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import type { LogLine, RunDetail } from "@/api/types";
+import { pieces } from "@/lib/ansi";
+import { clock, count } from "@/lib/format";
+import { registerShortcuts } from "@/lib/shortcuts";
+import type { LogTail } from "@/live/logTail";
+import { Empty, Failure } from "@/ui/Empty";
+import { IconSearch } from "@/ui/icons";
+import { Panel } from "@/ui/Page";
+import classes from "./LogTab.module.css";
+
+const LINE = 20;
+
+/** What the trainer and its supervisor wrote, as it comes. */
+export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
+  const state = useSyncExternalStore(tail.subscribe, tail.state);
+  const [query, setQuery] = useState("");
+  const [follow, setFollow] = useState(true);
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => registerShortcuts([{ keys: "/", what: "Search the log", run: () => input.current?.focus() }]), []);
+  const lines = useMemo(() => {
+    const wanted = query.toLowerCase();
+    return wanted ? state.lines.filter((line) => line.text.toLowerCase().includes(wanted)) : state.lines;
+  }, [state.lines, query]);
+  return (
+    <Panel
+      flush
+      title={
+        <TextInput
+          ref={input}
+          type="search"
+          aria-label="Search the log"
+          placeholder="Search the log  ( / )"
+          leftSection={<IconSearch size={14} />}
+          value={query}
+          onChange={(event) => setQuery(event.currentTarget.value)}
+          w={260}
+        />
+      }
+      aside={
+        <>
+          <span className="faint">
+            {query ? `${count(lines.length)} of ` : ""}
+            {count(state.lines.length)} lines{state.cut ? ", older ones left out" : ""}
+          </span>
+          <Switch label="Follow" checked={follow} onChange={(event) => setFollow(event.currentTarget.checked)} />
+        </>
+      }
+    >
+      {state.loading ? (
+        <Skeleton height={300} radius={0} />
+      ) : state.error && lines.length === 0 ? (
+        <Failure error={state.error} retry={() => tail.reload()} />
+      ) : lines.length === 0 ? (
+        <Empty
+          title={query ? "No line matches" : "No line yet"}
+          {...(query ? {} : { command: `palestra logs ${run.id} --follow` })}
+        />
+      ) : (
+        <Lines lines={lines} follow={follow} onFollow={setFollow} />
+      )}
+    </Panel>
+  );
+}
+
+interface LinesProps {
+  lines: readonly LogLine[];
+  follow: boolean;
+  onFollow(follow: boolean): void;
+}
+
+function Lines({ lines, follow, onFollow }: LinesProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => host.current,
+    estimateSize: () => LINE,
+    overscan: 20,
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: follows whenever a line comes
+  useEffect(() => {
+    if (follow && host.current) host.current.scrollTop = host.current.scrollHeight;
+  }, [follow, lines.length]);
+  const onScroll = () => {
+    const element = host.current;
+    if (element === null) return;
+    const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < 2 * LINE;
+    if (atEnd !== follow && !atEnd) onFollow(false);
+  };
+  return (
+    <div
+      ref={host}
+      className={classes.log}
+      onWheel={onScroll}
+      role="log"
+      aria-label="Log"
+      aria-live="off"
+      tabIndex={0}
+      data-testid="log"
+    >
+      <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
+        {virtual.getVirtualItems().map((item) => (
+          <div
+            key={item.key}
+            ref={virtual.measureElement}
+            data-index={item.index}
+            className={classes.place}
+            style={{ transform: `translateY(${item.start}px)` }}
+          >
+            <Line line={lines[item.index] as LogLine} />
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Line({ line }: { line: LogLine }) {
+  return (
+    <div className={classes.line} data-stream={line.stream}>
+      <span className={classes.number}>{line.n}</span>
+      <span className={classes.time}>{clock(line.wall)}</span>
+      <span className={classes.text}>
+        {pieces(line.text).map((piece, i) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: pieces of a line never move
+          <span key={i} data-color={piece.color} style={piece.bold ? { fontWeight: 700 } : undefined}>
+            {piece.text}
+          </span>
+        ))}
+      </span>
+    </div>
+  );
+}

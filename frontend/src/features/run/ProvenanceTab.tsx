@@ -1,0 +1,116 @@
+import { Skeleton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ApiError } from "@/api/client";
+import { provenanceQuery } from "@/api/queries";
+import type { RunDetail } from "@/api/types";
+import { moment } from "@/lib/format";
+import { CodeBlock, CopyButton, Facts } from "@/ui/Bits";
+import { Empty, Failure } from "@/ui/Empty";
+import { Panel } from "@/ui/Page";
+import classes from "./ProvenanceTab.module.css";
+import { Tree } from "./Tree";
+
+type Fields = Record<string, unknown>;
+
+/** How the run came about, in full: who submitted what from where, and what each attempt really ran with. */
+export function ProvenanceTab({ run }: { run: RunDetail }) {
+  const query = useQuery(provenanceQuery(run.id));
+  if (query.isPending) return <Skeleton height={300} radius={10} />;
+  if (query.data === undefined) {
+    return (
+      <Panel>
+        <Failure error={query.error as unknown as ApiError} retry={() => void query.refetch()} />
+      </Panel>
+    );
+  }
+  const { submission, attempts } = query.data;
+  return (
+    <div className={classes.columns}>
+      <Panel
+        title="Submission"
+        aside={<CopyButton text={JSON.stringify(query.data, null, 2)} label="Copy all as JSON" />}
+      >
+        <Submission run={run} fields={submission} />
+      </Panel>
+      <div className="stack">
+        {attempts.length === 0 && (
+          <Panel title="Attempts">
+            <Empty small title="No attempt yet">
+              Packages, hardware and the code that really ran are recorded when a worker begins.
+            </Empty>
+          </Panel>
+        )}
+        {attempts.map((attempt, i) => (
+          <Panel
+            key={String(attempt.attempt_id ?? attempt.id ?? i)}
+            title={`Attempt ${String(attempt.number ?? i + 1)}`}
+          >
+            <Tree value={attempt} />
+          </Panel>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Submission({ run, fields }: { run: RunDetail; fields: Fields }) {
+  if (Object.keys(fields).length === 0) {
+    return (
+      <Empty small title="Nothing was recorded" command="palestra submit FILE --seeds 0-2">
+        The run was submitted over the API without a provenance record; the command records one by itself.
+      </Empty>
+    );
+  }
+  const { argv, command, git, ...rest } = fields;
+  const line = text(command) ?? (Array.isArray(argv) ? argv.join(" ") : null);
+  const { diff, patch, ...repository } = (git ?? {}) as Fields;
+  const changes = text(diff) ?? text(patch);
+  return (
+    <div className="stack">
+      {line && <CodeBlock text={line} label="Command" />}
+      <Facts
+        items={[
+          ["Run", <code key="run">{run.id}</code>],
+          ["Seed", run.seed],
+          ["Created", moment(run.created_at)],
+        ]}
+      />
+      {Object.keys(repository).length > 0 && (
+        <details open>
+          <summary className={classes.summary}>git</summary>
+          <Tree value={repository} />
+        </details>
+      )}
+      {changes && (
+        <details open>
+          <summary className={classes.summary}>Uncommitted changes</summary>
+          <Diff content={changes} />
+        </details>
+      )}
+      {Object.keys(rest).length > 0 && <Tree value={rest} />}
+    </div>
+  );
+}
+
+function Diff({ content }: { content: string }) {
+  return (
+    <pre className={classes.diff}>
+      {content.split("\n").map((line, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines of a stored text never move
+        <span key={i} data-kind={kindOf(line)}>
+          {line || " "}
+        </span>
+      ))}
+    </pre>
+  );
+}
+
+function kindOf(line: string): string {
+  if (line.startsWith("+++") || line.startsWith("---") || line.startsWith("diff ")) return "file";
+  if (line.startsWith("@@")) return "hunk";
+  return line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "same";
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}

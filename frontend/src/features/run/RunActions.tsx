@@ -1,0 +1,89 @@
+import { Button, Menu, Modal } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { actOnJob, type JobVerb, submitJob } from "@/api/actions";
+import { keys } from "@/api/queries";
+import type { JobState, RunDetail, Schedule } from "@/api/types";
+import { IconBan, IconChevronDown, IconPackageExport, IconPlayerPause, IconPlayerPlay, IconTarget } from "@/ui/icons";
+import { undoable } from "@/ui/undo";
+
+const PAUSABLE: readonly JobState[] = ["queued", "starting", "running"];
+const CANCELLABLE: readonly JobState[] = ["queued", "starting", "running", "pausing", "paused", "lost", "preempting"];
+
+/** What can be done to a run. Pausing can be undone; cancelling asks first. */
+export function RunActions({ run }: { run: RunDetail }) {
+  const client = useQueryClient();
+  const [asking, setAsking] = useState(false);
+  const job = run.jobs.find((one) => one.id === run.job_id);
+  const refresh = () => client.invalidateQueries({ queryKey: keys.run(run.id) });
+  const refused = (error: Error) => notifications.show({ color: "red", title: "Not done", message: error.message });
+  const act = useMutation({
+    mutationFn: (verb: JobVerb) => actOnJob(run.job_id ?? "", verb),
+    onSettled: refresh,
+    onError: refused,
+  });
+  const queue = useMutation({
+    mutationFn: (schedule: Schedule) => submitJob(run.id, schedule),
+    onSettled: refresh,
+    onError: refused,
+    onSuccess: (made) => notifications.show({ message: `Queued: ${made.schedule}` }),
+  });
+  const pause = () =>
+    act.mutate("pause", {
+      onSuccess: () => undoable("Pausing: a snapshot is saved first", () => act.mutate("resume")),
+    });
+  const state = job?.state;
+  return (
+    <>
+      {state && PAUSABLE.includes(state) && (
+        <Button variant="default" leftSection={<IconPlayerPause size={15} />} loading={act.isPending} onClick={pause}>
+          Pause
+        </Button>
+      )}
+      {(state === "paused" || state === "pausing") && (
+        <Button leftSection={<IconPlayerPlay size={15} />} loading={act.isPending} onClick={() => act.mutate("resume")}>
+          Resume
+        </Button>
+      )}
+      {state && CANCELLABLE.includes(state) && (
+        <Button variant="default" leftSection={<IconBan size={15} />} onClick={() => setAsking(true)}>
+          Cancel…
+        </Button>
+      )}
+      <Menu>
+        <Menu.Target>
+          <Button variant="default" rightSection={<IconChevronDown size={14} />}>
+            New job
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Label>On the newest snapshot</Menu.Label>
+          <Menu.Item leftSection={<IconTarget size={15} />} onClick={() => queue.mutate("evaluate")}>
+            Evaluate with fresh seeds
+          </Menu.Item>
+          <Menu.Item leftSection={<IconPackageExport size={15} />} onClick={() => queue.mutate("export")}>
+            Export the weights
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
+        <p>The run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.</p>
+        <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
+          <Button variant="default" onClick={() => setAsking(false)} data-autofocus>
+            Keep training
+          </Button>
+          <Button
+            color="red"
+            onClick={() => {
+              setAsking(false);
+              act.mutate("cancel");
+            }}
+          >
+            Cancel the run
+          </Button>
+        </div>
+      </Modal>
+    </>
+  );
+}

@@ -1,0 +1,84 @@
+import { Tooltip } from "@mantine/core";
+import type { RunDetail } from "@/api/types";
+import { compact, count, duration, percent, plural } from "@/lib/format";
+import { CopyButton, ProgressBar, ScoreText } from "@/ui/Bits";
+import { IconEqual, IconWaveSine } from "@/ui/icons";
+import classes from "./RunFacts.module.css";
+
+const QUALITY = {
+  exact: {
+    icon: IconEqual,
+    hint: "Its latest attempt resumed from a snapshot bit for bit: the curve is the one an uninterrupted run would have drawn.",
+  },
+  statistical: {
+    icon: IconWaveSine,
+    hint: "Its latest attempt resumed without every bit of state (for example without the replay memory, or in an environment that is not deterministic): same distribution, not the same numbers.",
+  },
+} as const;
+
+/** How the latest attempt began, where it resumed. */
+export function QualityBadge({ quality }: { quality: RunDetail["resume_quality"] }) {
+  if (quality === null || quality === "fresh") return null;
+  const { icon: Icon, hint } = QUALITY[quality];
+  return (
+    <Tooltip label={hint} multiline maw={320}>
+      <span className={classes.quality} data-testid="resume-quality">
+        <Icon size={13} />
+        resume: {quality}
+      </span>
+    </Tooltip>
+  );
+}
+
+/** Progress in one line: how far, how fast, how long still. */
+export function RunFacts({ run }: { run: RunDetail }) {
+  const { env_step, fraction, env_steps_per_second: speed } = run.progress;
+  const budget = run.definition.loop.env_steps ?? null;
+  const left = budget !== null && speed && run.state === "running" ? (budget - env_step) / speed : null;
+  const latest = run.latest_evaluation;
+  return (
+    <>
+      <span className={classes.bar}>
+        <ProgressBar fraction={fraction} alive={run.state === "running"} />
+        {percent(fraction)}
+      </span>
+      <span>
+        {count(env_step)}
+        {budget !== null && <span className="faint"> / {compact(budget)}</span>} env steps
+      </span>
+      {run.state === "running" && speed !== null && <span>{count(Math.round(speed))} steps/s</span>}
+      {left !== null && <span>about {duration(left)} left</span>}
+      {latest && (
+        <span>
+          latest <ScoreText mean={latest.mean} spread={latest.stdev} n={latest.episodes} />
+        </span>
+      )}
+      {run.attempts.length > 1 && <span>{plural(run.attempts.length, "attempt")}</span>}
+      <span className={classes.id}>
+        <code>{run.id}</code>
+        <CopyButton text={run.id} label="Copy ID" />
+      </span>
+    </>
+  );
+}
+
+export function FailureBanner({
+  cause,
+  failure,
+}: {
+  cause: string | null;
+  failure: NonNullable<RunDetail["failure"]>;
+}) {
+  return (
+    <section className={classes.failure} role="alert">
+      <strong>{cause ? cause.replaceAll("_", " ") : "Failed"}</strong>
+      <p>{failure.message}</p>
+      {failure.traceback && (
+        <details>
+          <summary>Traceback{failure.exception ? ` of ${failure.exception}` : ""}</summary>
+          <pre>{failure.traceback}</pre>
+        </details>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,145 @@
+import { Skeleton, Tabs } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { useCallback, useEffect } from "react";
+import type { ApiError } from "@/api/client";
+import { experimentRunsQuery, runQuery } from "@/api/queries";
+import type { RunDetail } from "@/api/types";
+import { memberColor } from "@/lib/color";
+import { tidy } from "@/lib/search";
+import { registerShortcuts } from "@/lib/shortcuts";
+import { Dot } from "@/ui/Bits";
+import { Failure } from "@/ui/Empty";
+import { Page, Panel } from "@/ui/Page";
+import { StateBadge } from "@/ui/State";
+import { useScheme } from "@/ui/scheme";
+import { AttemptsTab } from "./AttemptsTab";
+import { CurvesTab } from "./CurvesTab";
+import { EvaluationsTab } from "./EvaluationsTab";
+import { LogTab } from "./LogTab";
+import { ProvenanceTab } from "./ProvenanceTab";
+import { RunActions } from "./RunActions";
+import { FailureBanner, QualityBadge, RunFacts } from "./RunFacts";
+import { type ChangeSearch, type RunSearch, TABS, type Tab } from "./search";
+import { useLiveRun } from "./useLiveRun";
+
+const route = getRouteApi("/inside/runs/$runId");
+const LABELS: Record<Tab, string> = {
+  curves: "Curves",
+  evaluations: "Evaluations",
+  log: "Log",
+  attempts: "Attempts",
+  provenance: "Provenance",
+};
+
+export function RunPage({ id }: { id: string }) {
+  const run = useQuery(runQuery(id));
+  if (run.isPending) return <Waiting />;
+  if (run.data === undefined) {
+    return (
+      <Page title="Run">
+        <Panel>
+          <Failure error={run.error as unknown as ApiError} retry={() => void run.refetch()} />
+        </Panel>
+      </Page>
+    );
+  }
+  return <Loaded run={run.data} />;
+}
+
+function Loaded({ run }: { run: RunDetail }) {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const live = useLiveRun(run, search);
+  const color = useRunColor(run);
+  const change: ChangeSearch = useCallback(
+    (part) =>
+      void navigate({
+        to: "/runs/$runId",
+        params: { runId: run.id },
+        search: (before) => tidy({ ...before, ...part }) as RunSearch,
+        replace: true,
+        resetScroll: false,
+      }),
+    [navigate, run.id],
+  );
+  useEffect(
+    () =>
+      registerShortcuts(TABS.map((tab, i) => ({ keys: String(i + 1), what: LABELS[tab], run: () => change({ tab }) }))),
+    [change],
+  );
+  const tab = search.tab ?? "curves";
+  return (
+    <Page
+      title={`${run.definition.name} seed ${run.seed}`}
+      crumbs={
+        <>
+          <Link to="/experiments">Experiments</Link>
+          <span>/</span>
+          <Link to="/experiments/$experimentId" params={{ experimentId: run.experiment_id }}>
+            {run.definition.name}
+          </Link>
+        </>
+      }
+      heading={
+        <>
+          <Dot color={color} />
+          Seed {run.seed}
+          {run.replicate > 0 && <span className="faint">replicate {run.replicate}</span>}
+          <StateBadge state={run.state} />
+          <QualityBadge quality={run.resume_quality} />
+        </>
+      }
+      facts={<RunFacts run={run} />}
+      actions={<RunActions run={run} />}
+    >
+      {run.failure && <FailureBanner cause={run.cause} failure={run.failure} />}
+      <Tabs
+        value={tab}
+        onChange={(next) => change({ tab: next === "curves" ? undefined : (next as Tab) })}
+        keepMounted={false}
+      >
+        <Tabs.List mb="md">
+          {TABS.map((one) => (
+            <Tabs.Tab key={one} value={one}>
+              {LABELS[one]}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value="curves">
+          <CurvesTab run={run} state={live.curves} color={color} search={search} change={change} />
+        </Tabs.Panel>
+        <Tabs.Panel value="evaluations">
+          <EvaluationsTab run={run} color={color} />
+        </Tabs.Panel>
+        <Tabs.Panel value="log">
+          <LogTab run={run} tail={live.log} />
+        </Tabs.Panel>
+        <Tabs.Panel value="attempts">
+          <AttemptsTab run={run} />
+        </Tabs.Panel>
+        <Tabs.Panel value="provenance">
+          <ProvenanceTab run={run} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+/** The seed's colour as its experiment's page shows it. */
+function useRunColor(run: RunDetail): string {
+  const scheme = useScheme();
+  const siblings = useQuery(experimentRunsQuery(run.experiment_id));
+  const all = siblings.data ?? [];
+  const index = all.findIndex((one) => one.id === run.id);
+  return memberColor(run.experiment_id, Math.max(0, index), Math.max(1, all.length), scheme);
+}
+
+function Waiting() {
+  return (
+    <Page title="Run" heading={<Skeleton height={22} width={220} />}>
+      <Skeleton height={36} aria-busy="true" />
+      <Skeleton height={420} radius={10} />
+    </Page>
+  );
+}

@@ -1,0 +1,66 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { keys, seriesNamesQuery, snapshotsQuery } from "@/api/queries";
+import type { Evaluation, LiveEvent, LogPage, RunDetail } from "@/api/types";
+import { useThrottle } from "@/lib/throttle";
+import { fenceChain } from "@/live/chain";
+import { LogTail } from "@/live/logTail";
+import { type RunCurvesState, useRunCurves } from "@/live/useRunCurves";
+import type { RunSearch } from "./search";
+import { EVALUATION_PREFIX } from "./sections";
+
+export interface LiveRun {
+  curves: RunCurvesState;
+  log: LogTail;
+}
+
+/** Everything of a run page that moves: one stream feeds curves, log, evaluations and the run itself. */
+export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
+  const { id } = run;
+  const client = useQueryClient();
+  const series = useQuery({ ...seriesNamesQuery(id), staleTime: Number.POSITIVE_INFINITY });
+  const snapshots = useQuery(snapshotsQuery(id));
+  const [log] = useState(() => new LogTail(id));
+  useEffect(() => log.open(), [log]);
+  const detail = useThrottle(() => void client.invalidateQueries({ queryKey: keys.run(id), exact: true }), 1000);
+  const saved = useThrottle(() => void client.invalidateQueries({ queryKey: keys.snapshots(id) }), 1000);
+  const names = useMemo(
+    () =>
+      series.data ? series.data.map((one) => one.name).filter((name) => !name.startsWith(EVALUATION_PREFIX)) : null,
+    [series.data],
+  );
+  const chain = useMemo(() => (snapshots.data ? fenceChain(run, snapshots.data) : undefined), [run, snapshots.data]);
+  const { x, start, end, superseded } = search;
+  const view = useMemo(
+    () => ({ axis: x ?? "env_step", superseded: superseded ?? false, start, end }) as const,
+    [x, start, end, superseded],
+  );
+  const onEvent = (event: LiveEvent) => {
+    if (event.type === "run") {
+      client.setQueryData<RunDetail>(keys.run(id), (old) =>
+        old ? { ...old, ...(event.data as Partial<RunDetail>) } : old,
+      );
+    } else if (event.type === "evaluation") {
+      const made = event.data as unknown as Evaluation;
+      client.setQueryData<Evaluation[]>(keys.evaluations(id), (old) => (old ? withEvaluation(old, made) : old));
+    } else if (event.type === "log") log.append(event.data as unknown as LogPage);
+    else if (event.type === "snapshot") saved();
+    else if (event.type === "job" || event.type === "attempt") detail();
+  };
+  const onNewFence = () => {
+    detail();
+    saved();
+    void client.invalidateQueries({ queryKey: keys.evaluations(id) });
+  };
+  const onResync = () => {
+    void client.invalidateQueries({ queryKey: keys.run(id) });
+    log.reload();
+  };
+  const curves = useRunCurves({ id, names, chain, view, onEvent, onNewFence, onResync });
+  return { curves, log };
+}
+
+function withEvaluation(old: Evaluation[], made: Evaluation): Evaluation[] {
+  if (old.some((one) => one.id === made.id)) return old;
+  return [...old, made].sort((a, b) => a.env_step - b.env_step);
+}

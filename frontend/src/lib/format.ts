@@ -1,0 +1,126 @@
+/** Text for numbers, times and sizes. Digits follow what is known: a score shows no more of them than its spread allows. */
+
+export type Numeric = number | "NaN" | "Infinity" | "-Infinity";
+
+const DASH = "–";
+const MINUS = "−";
+
+/** Reads a number of the API, which writes the non-finite ones as strings. */
+export function toNumber(value: number | string | null | undefined): number {
+  if (value === null || value === undefined) return Number.NaN;
+  return typeof value === "number" ? value : Number(value);
+}
+
+function withMinus(text: string): string {
+  return text.replace(/^-/, MINUS);
+}
+
+/** Whole number with thin groups: `150,000`. */
+export function count(value: number | null | undefined): string {
+  return value === null || value === undefined || !Number.isFinite(value)
+    ? DASH
+    : withMinus(value.toLocaleString("en-US"));
+}
+
+/** Short step count for axes and dense cells: `150k`, `1.25M`. */
+export function compact(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return DASH;
+  const size = Math.abs(value);
+  const [scale, unit] = size >= 1e9 ? [1e9, "B"] : size >= 1e6 ? [1e6, "M"] : size >= 1e4 ? [1e3, "k"] : [1, ""];
+  const scaled = value / scale;
+  return withMinus(`${Number.parseFloat(scaled.toPrecision(unit === "" ? 6 : 4))}${unit}`);
+}
+
+/** Any measured value in at most `digits` significant digits; the names of the non-finite ones. */
+export function value(x: number | string | null | undefined, digits = 4): string {
+  if (x === null || x === undefined) return DASH;
+  const number = toNumber(x);
+  if (Number.isNaN(number)) return "NaN";
+  if (!Number.isFinite(number)) return number > 0 ? "∞" : `${MINUS}∞`;
+  const size = Math.abs(number);
+  if (number !== 0 && (size < 1e-4 || size >= 1e7)) return withMinus(number.toExponential(2));
+  if (size >= 10 ** digits) return withMinus(Math.round(number).toLocaleString("en-US"));
+  return withMinus(String(Number.parseFloat(number.toPrecision(digits))));
+}
+
+/** Decimals that a value with this spread deserves: two significant digits of the spread. */
+export function decimalsFor(spread: number): number {
+  if (!Number.isFinite(spread) || spread <= 0) return 1;
+  return Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(spread))));
+}
+
+/** A mean in the digits that its spread allows: `482.3` beside `± 12.1`, `482` beside `± 120`. */
+export function score(mean: number | string | null | undefined, spread: number | string | null | undefined): string {
+  const number = toNumber(mean);
+  if (mean === null || mean === undefined || !Number.isFinite(number)) return value(mean ?? null);
+  return withMinus(number.toFixed(Math.min(decimalsFor(toNumber(spread)), 3)));
+}
+
+/** `42 s`, `3 min 05 s`, `2 h 14 min`, `3 d 4 h`. */
+export function duration(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return DASH;
+  const whole = Math.max(0, Math.round(seconds));
+  const two = (part: number) => String(part).padStart(2, "0");
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+  if (whole < 86_400) return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
+  return `${Math.floor(whole / 86_400)} d ${Math.floor((whole % 86_400) / 3600)} h`;
+}
+
+/** `now`, `12 s ago`, `5 min ago`, `3 h ago`, `2 d ago`, then the date. */
+export function ago(iso: string | null | undefined, now = Date.now()): string {
+  if (!iso) return DASH;
+  const seconds = (now - Date.parse(iso)) / 1000;
+  if (seconds < 5) return "now";
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  if (seconds < 14 * 86_400) return `${Math.floor(seconds / 86_400)} d ago`;
+  return day(iso);
+}
+
+/** `2026-11-21`. */
+export function day(iso: string): string {
+  return new Date(iso).toLocaleDateString("sv-SE");
+}
+
+/** `2026-11-21 14:05:09` in the viewer's zone. */
+export function moment(at: string | number | null | undefined): string {
+  if (at === null || at === undefined) return DASH;
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? DASH : date.toLocaleString("sv-SE");
+}
+
+/** `14:05:09`. */
+export function clock(epochSeconds: number): string {
+  return new Date(epochSeconds * 1000).toLocaleTimeString("sv-SE");
+}
+
+/** `4.2 MiB`. */
+export function bytes(size: number | null | undefined): string {
+  if (size === null || size === undefined || !Number.isFinite(size)) return DASH;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let scaled = size;
+  let unit = 0;
+  while (scaled >= 1024 && unit < units.length - 1) {
+    scaled /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? scaled : scaled.toFixed(1)} ${units[unit]}`;
+}
+
+/** `63 %`. */
+export function percent(fraction: number | null | undefined): string {
+  return fraction === null || fraction === undefined ? DASH : `${Math.floor(fraction * 100)} %`;
+}
+
+/** `1 run`, `3 runs`. */
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+/** The end of an identifier, enough to tell neighbours apart. */
+export function shortId(id: string): string {
+  const [prefix, rest] = id.split("_");
+  return rest === undefined ? id : `${prefix}_…${rest.slice(-6)}`;
+}

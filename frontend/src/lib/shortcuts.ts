@@ -1,0 +1,60 @@
+/** Keyboard shortcuts: single keys and sequences such as `g e`. Never while someone types. */
+
+export interface Shortcut {
+  /** Keys in order, lower case, parted by blanks: `g e`, `/`, `enter`, `?`. */
+  keys: string;
+  what: string;
+  /** Returns false to let the key through. */
+  run(): unknown;
+}
+
+const SEQUENCE_TIME = 900;
+const registered = new Set<readonly Shortcut[]>();
+let pending = "";
+let since = 0;
+
+export function registerShortcuts(shortcuts: readonly Shortcut[]): () => void {
+  registered.add(shortcuts);
+  return () => registered.delete(shortcuts);
+}
+
+/** Every shortcut that works now, later registrations first. */
+export function activeShortcuts(): Shortcut[] {
+  const seen = new Set<string>();
+  const all = [...registered].reverse().flat();
+  return all.filter((one) => !seen.has(one.keys) && seen.add(one.keys));
+}
+
+function typing(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
+}
+
+function onControl(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest("a, button, [role=option], [role=menuitem]") !== null;
+}
+
+/** Handles a key; exported for tests. */
+export function handleKey(event: KeyboardEvent, now = performance.now()): void {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  const key = event.key.toLowerCase();
+  if (key === "shift" || (key === "enter" && onControl(event.target))) return;
+  if (document.querySelector("[role=dialog]") !== null) return;
+  const sequence = pending && now - since < SEQUENCE_TIME ? `${pending} ${key}` : key;
+  const all = activeShortcuts();
+  const hit = all.find((one) => one.keys === sequence) ?? all.find((one) => one.keys === key);
+  if (hit !== undefined) {
+    pending = "";
+    if (hit.run() !== false) event.preventDefault();
+    return;
+  }
+  pending = all.some((one) => one.keys.startsWith(`${sequence} `)) ? sequence : "";
+  since = now;
+}
+
+/** Listens to the window. */
+export function listenToKeys(): () => void {
+  const listener = (event: KeyboardEvent) => handleKey(event);
+  window.addEventListener("keydown", listener);
+  return () => window.removeEventListener("keydown", listener);
+}

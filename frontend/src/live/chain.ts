@@ -1,0 +1,65 @@
+/**
+ * The fence chain of a run, decided as the server decides it: the newest training attempt and the snapshots it goes back to.
+ * An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that lies beyond it.
+ */
+import type { RunDetail, Schedule, Snapshot } from "@/api/types";
+
+export interface Position {
+  envStep: number;
+  update: number;
+}
+
+/** Fence -> last position that counts, `null` for no bound. A known fence that is not a key is superseded as a whole. */
+export interface Chain {
+  counted: ReadonlyMap<number, Position | null>;
+  newest: number;
+}
+
+export const NO_CHAIN: Chain = { counted: new Map(), newest: 0 };
+
+function earlier(one: Position | null, other: Position | null): Position | null {
+  if (one === null || other === null) return one ?? other;
+  if (one.envStep !== other.envStep) return one.envStep < other.envStep ? one : other;
+  return one.update <= other.update ? one : other;
+}
+
+const TRAINING: ReadonlySet<Schedule> = new Set<Schedule>([
+  "train",
+  "train_and_evaluate",
+  "continuous_train_and_evaluate",
+  "test",
+]);
+
+/** Returns the chain, or `null` where it goes back to a snapshot that is not in the list. */
+export function fenceChain(
+  run: Pick<RunDetail, "id" | "attempts" | "jobs">,
+  snapshots: readonly Snapshot[],
+): Chain | null {
+  const runId = run.id;
+  const bySnapshot = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
+  const jobs = new Set(run.jobs.filter((job) => TRAINING.has(job.schedule)).map((job) => job.id));
+  const training = run.attempts.filter((attempt) => jobs.has(attempt.job_id));
+  const links = new Map(training.map((attempt) => [attempt.fences[runId] ?? 0, attempt.resumed_from[runId] ?? null]));
+  links.delete(0);
+  const newest = Math.max(0, ...links.keys());
+  const counted = new Map<number, Position | null>();
+  let bound: Position | null = null;
+  let fence: number | undefined = newest;
+  while (fence !== undefined && links.has(fence) && !counted.has(fence)) {
+    counted.set(fence, bound);
+    const resumed: string | null = links.get(fence) ?? null;
+    const snapshot: Snapshot | undefined = resumed === null ? undefined : bySnapshot.get(resumed);
+    if (resumed !== null && snapshot === undefined) return null;
+    if (snapshot !== undefined) bound = earlier({ envStep: snapshot.env_step, update: snapshot.update }, bound);
+    fence = snapshot?.fence;
+  }
+  return { counted, newest };
+}
+
+/** Whether what attempt `fence` wrote at this position was trained over by a later one. */
+export function isSuperseded(chain: Chain, fence: number, envStep: number, update: number): boolean {
+  if (chain.counted.size === 0 || fence > chain.newest) return false;
+  const bound = chain.counted.get(fence);
+  if (bound === undefined) return true;
+  return bound !== null && (envStep > bound.envStep || (envStep === bound.envStep && update > bound.update));
+}

@@ -1,0 +1,41 @@
+import { createContext, useContext, useEffect, useRef, useSyncExternalStore } from "react";
+import type { LiveEvent } from "@/api/types";
+import { LiveStream, type Scope, type Status } from "./stream";
+
+export const StreamContext = createContext<LiveStream | null>(null);
+
+export function useStream(): LiveStream {
+  const stream = useContext(StreamContext);
+  if (stream === null) throw new Error("StreamContext is missing");
+  return stream;
+}
+
+export function useStreamStatus(): Status {
+  const stream = useStream();
+  return useSyncExternalStore(stream.subscribe, stream.status);
+}
+
+export function makeStream(): LiveStream {
+  return new LiveStream();
+}
+
+/** Follows a scope while the component is mounted; `key` changes when the scope does, `null` waits. */
+export function useLive(
+  key: string | null,
+  after: number | null,
+  filter: Scope["filter"],
+  handlers: Pick<Scope, "onEvents" | "onResync">,
+): void {
+  const stream = useStream();
+  const latest = useRef({ handlers, filter });
+  latest.current = { handlers, filter };
+  useEffect(() => {
+    if (key === null) return;
+    return stream.open({
+      filter: latest.current.filter,
+      after,
+      onEvents: (events: readonly LiveEvent[]) => latest.current.handlers.onEvents(events),
+      onResync: () => latest.current.handlers.onResync(),
+    });
+  }, [stream, key, after]);
+}

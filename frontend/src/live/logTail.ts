@@ -1,0 +1,92 @@
+/** The log of a run: stored pages first, then what the stream brings. Lines are numbered, so nothing is doubled or missed. */
+import { ApiError } from "@/api/client";
+import { logPage } from "@/api/queries";
+import type { LogLine, LogPage } from "@/api/types";
+
+const MOST_LINES = 50_000;
+
+export interface LogState {
+  lines: readonly LogLine[];
+  loading: boolean;
+  error: ApiError | null;
+  /** Older lines than the first one shown were left out. */
+  cut: boolean;
+}
+
+export class LogTail {
+  readonly runId: string;
+  #state: LogState = { lines: [], loading: true, error: null, cut: false };
+  #last = 0;
+  #reading: AbortController | null = null;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(runId: string) {
+    this.runId = runId;
+  }
+
+  readonly state = (): LogState => this.#state;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /** Reads what is stored; returns how to stop. */
+  open(): () => void {
+    void this.#read();
+    return () => {
+      this.#reading?.abort();
+      this.#reading = null;
+    };
+  }
+
+  reload(): void {
+    void this.#read();
+  }
+
+  /** Takes lines of the stream; a gap is read from the server. */
+  append(page: LogPage): void {
+    if (this.#reading !== null) return;
+    const fresh = page.lines.filter((line) => line.n > this.#last);
+    if (fresh.length === 0) return;
+    if ((fresh[0] as LogLine).n > this.#last + 1) void this.#read();
+    else this.#add(fresh);
+  }
+
+  async #read(): Promise<void> {
+    if (this.#reading !== null) return;
+    const reading = new AbortController();
+    this.#reading = reading;
+    try {
+      for (let complete = false; !complete; ) {
+        const page = await logPage(this.runId, this.#last, reading.signal);
+        if (reading.signal.aborted) return;
+        this.#add(page.lines.filter((line) => line.n > this.#last));
+        complete = page.complete || page.lines.length === 0;
+      }
+      this.#set({ ...this.#state, loading: false, error: null });
+    } catch (error) {
+      if (reading.signal.aborted) return;
+      this.#set({
+        ...this.#state,
+        loading: false,
+        error: error instanceof ApiError ? error : new ApiError({ status: 0 }),
+      });
+    } finally {
+      if (this.#reading === reading) this.#reading = null;
+    }
+  }
+
+  #add(fresh: readonly LogLine[]): void {
+    if (fresh.length === 0) return;
+    this.#last = (fresh.at(-1) as LogLine).n;
+    const all = [...this.#state.lines, ...fresh];
+    const cut = this.#state.cut || all.length > MOST_LINES;
+    this.#set({ ...this.#state, lines: all.slice(-MOST_LINES), cut, loading: false });
+  }
+
+  #set(state: LogState): void {
+    this.#state = state;
+    for (const listener of this.#listeners) listener();
+  }
+}

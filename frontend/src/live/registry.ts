@@ -1,0 +1,64 @@
+/** The curves that pages hold, and a read-only window on them for browser tests. */
+import { RunCurves } from "./curves";
+
+const runs = new Map<string, RunCurves>();
+
+/** The curves of a run; the same object for every caller until it is released. */
+export function curvesOf(runId: string): RunCurves {
+  const found = runs.get(runId) ?? new RunCurves(runId);
+  runs.set(runId, found);
+  return found;
+}
+
+export function releaseCurves(runId: string): void {
+  runs.delete(runId);
+}
+
+export interface ExposedSeries {
+  env_step: number[];
+  update: number[];
+  episode: number[];
+  wall: number[];
+  value: number[];
+  fence: number[];
+  seq: number[];
+  superseded: boolean[];
+  /** Points before the first exact one, summed up in buckets. */
+  history_points: number;
+  dropped: number;
+}
+
+function expose(runId: string, series: string): ExposedSeries | null {
+  const curves = runs.get(runId);
+  const ring = curves?.ring(series);
+  if (curves === undefined || ring === undefined) return null;
+  const column = (name: Parameters<typeof ring.column>[0]) => Array.from(ring.column(name));
+  return {
+    env_step: column("env_step"),
+    update: column("update"),
+    episode: column("episode"),
+    wall: column("wall"),
+    value: column("value"),
+    fence: column("fence"),
+    seq: column("seq"),
+    superseded: Array.from({ length: ring.length }, (_, i) => curves.isSuperseded(ring, i)),
+    history_points: curves.historyPoints(series),
+    dropped: ring.dropped,
+  };
+}
+
+declare global {
+  interface Window {
+    /** Read-only: what the charts hold, for browser tests. */
+    readonly __palestra?: {
+      series(runId: string, name: string): ExposedSeries | null;
+      names(runId: string): readonly string[];
+    };
+  }
+}
+
+/** Puts `window.__palestra` in place. */
+export function installProbe(): void {
+  const probe = Object.freeze({ series: expose, names: (runId: string) => runs.get(runId)?.names() ?? [] });
+  Object.defineProperty(window, "__palestra", { value: probe, configurable: true });
+}

@@ -1,0 +1,207 @@
+/**
+ * The one live stream of a tab. A page sets its scope and the cursor its history reached; the stream tails from there,
+ * reconnects from the last event it saw, and tells how it stands.
+ */
+import { address, type Parameters } from "@/api/client";
+import type { LiveEvent } from "@/api/types";
+import { type Message, messages } from "./sse";
+
+export type StreamState = "connecting" | "live" | "reconnecting" | "paused" | "off";
+
+export interface Status {
+  state: StreamState;
+  /** Time of the last sign of life, milliseconds since the epoch. */
+  heardAt: number | null;
+  attempt: number;
+}
+
+export interface Scope {
+  /** Filters of the stream, for example `{ run: "run_…" }`; `{}` takes everything of the project. */
+  filter: Parameters;
+  /** Event that the history holds; `null` begins with what comes next. */
+  after: number | null;
+  onEvents(events: readonly LiveEvent[]): void;
+  /** The server no longer holds the events after our cursor: load the history again. */
+  onResync(): void;
+}
+
+export interface Transport {
+  fetch: typeof fetch;
+  random(): number;
+}
+
+const FIRST_DELAY = 400;
+const LONGEST_DELAY = 10_000;
+/** The server sends a comment at least every 15 s; a longer silence means that the connection is dead. */
+const SILENCE = 40_000;
+
+export class LiveStream {
+  #scope: Scope | null = null;
+  #cursor: number | null = null;
+  #abort: AbortController | null = null;
+  #status: Status = { state: "off", heardAt: null, attempt: 0 };
+  #paused = false;
+  readonly #listeners = new Set<() => void>();
+  readonly #transport: Transport;
+
+  constructor(transport: Transport = { fetch: (...args) => fetch(...args), random: Math.random }) {
+    this.#transport = transport;
+  }
+
+  readonly status = (): Status => this.#status;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /** Called when the server no longer knows the login. */
+  onDenied: () => void = () => undefined;
+
+  /** Last event seen. */
+  get cursor(): number | null {
+    return this.#cursor;
+  }
+
+  /** Replaces what the stream follows; returns how to leave it. */
+  open(scope: Scope): () => void {
+    this.#scope = scope;
+    this.#cursor = scope.after;
+    this.#connect();
+    return () => {
+      if (this.#scope === scope) this.close();
+    };
+  }
+
+  close(): void {
+    this.#scope = null;
+    this.#stop();
+    this.#set({ state: "off", heardAt: null, attempt: 0 });
+  }
+
+  /** Takes nothing more until the next `open`: what is on its way would belong to an old history. */
+  detach(): void {
+    this.#scope = null;
+    this.#stop();
+  }
+
+  /** Holds the stream; `resume` catches up from the same cursor. */
+  pause(): void {
+    this.#paused = true;
+    this.#stop();
+    if (this.#scope) this.#set({ ...this.#status, state: "paused", attempt: 0 });
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    if (this.#scope) this.#connect();
+  }
+
+  #stop(): void {
+    this.#abort?.abort();
+    this.#abort = null;
+  }
+
+  #connect(): void {
+    this.#stop();
+    if (this.#paused) {
+      this.#set({ ...this.#status, state: "paused" });
+      return;
+    }
+    this.#set({ ...this.#status, state: "connecting", attempt: 0 });
+    const abort = new AbortController();
+    this.#abort = abort;
+    void this.#run(abort);
+  }
+
+  async #run(abort: AbortController): Promise<void> {
+    for (let attempt = 0; !abort.signal.aborted; attempt += 1) {
+      if (attempt > 0) this.#set({ ...this.#status, state: "reconnecting", attempt });
+      const heard = await this.#session(abort).catch(() => false);
+      if (abort.signal.aborted) return;
+      if (heard) attempt = 0;
+      this.#set({ ...this.#status, state: "reconnecting", attempt: attempt + 1 });
+      const delay = Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** attempt) * (0.7 + 0.6 * this.#transport.random());
+      await pause(delay, abort.signal);
+    }
+  }
+
+  /** One connection, until it ends. Returns whether the server was heard. */
+  async #session(abort: AbortController): Promise<boolean> {
+    const scope = this.#scope;
+    if (scope === null) return false;
+    const connection = new AbortController();
+    const leave = () => connection.abort();
+    abort.signal.addEventListener("abort", leave);
+    let watchdog = setTimeout(leave, SILENCE);
+    const heard = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(leave, SILENCE);
+      this.#heard();
+    };
+    try {
+      const headers: Record<string, string> = { accept: "text/event-stream" };
+      if (this.#cursor !== null) headers["last-event-id"] = String(this.#cursor);
+      const url = address("/events", { ...scope.filter, after: this.#cursor });
+      const init: RequestInit = { headers, credentials: "same-origin", signal: connection.signal, cache: "no-store" };
+      const response = await this.#transport.fetch(url, init);
+      if (response.status === 401) this.onDenied();
+      if (!response.ok || response.body === null) return false;
+      heard();
+      for await (const message of messages(response.body, heard)) {
+        if (abort.signal.aborted) return true;
+        this.#deliver(scope, message);
+      }
+      return true;
+    } finally {
+      clearTimeout(watchdog);
+      abort.signal.removeEventListener("abort", leave);
+      connection.abort();
+    }
+  }
+
+  #deliver(scope: Scope, message: Message): void {
+    if (message.event === "resync") {
+      scope.onResync();
+      return;
+    }
+    const event = parse(message);
+    if (event === null) return;
+    // A server that repeats after a reconnect must not double a point.
+    if (this.#cursor !== null && event.id <= this.#cursor) return;
+    this.#cursor = event.id;
+    scope.onEvents([event]);
+  }
+
+  #heard(): void {
+    this.#set({ state: "live", heardAt: Date.now(), attempt: 0 });
+  }
+
+  #set(status: Status): void {
+    const same = status.state === this.#status.state && status.attempt === this.#status.attempt;
+    const recent = (status.heardAt ?? 0) - (this.#status.heardAt ?? 0) < 1000;
+    if (same && recent) return;
+    this.#status = status;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+function parse(message: Message): LiveEvent | null {
+  try {
+    const event = JSON.parse(message.data) as LiveEvent;
+    return typeof event.id === "number" ? event : null;
+  } catch {
+    return null;
+  }
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

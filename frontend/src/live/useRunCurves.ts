@@ -1,0 +1,153 @@
+import { useEffect, useReducer, useRef, useState } from "react";
+import { ApiError } from "@/api/client";
+import { querySeries } from "@/api/queries";
+import type { LiveEvent, SeriesQuery } from "@/api/types";
+import type { Chain } from "./chain";
+import type { RunCurves, View } from "./curves";
+import { useLive, useStream } from "./hooks";
+import { curvesOf, releaseCurves } from "./registry";
+import type { PointColumns } from "./ring";
+
+/** Up to so many points and events a run's curves are replayed exactly; beyond, history comes in buckets. */
+const EXACT_POINTS = 5_000;
+const EXACT_EVENTS = 5_000;
+const BUCKETS = 800;
+const MOST_SERIES = 1_000;
+/** Exact points after which a series is summed up again: memory stays flat however long a tab is open. */
+const REFRESH_AT = 16_000;
+
+interface Loaded {
+  generation: number;
+  /** Event from which to tail. */
+  after: number;
+  exact: boolean;
+}
+
+export interface RunCurvesState {
+  curves: RunCurves;
+  error: ApiError | null;
+  loading: boolean;
+  retry(): void;
+}
+
+interface Options {
+  id: string;
+  /** Names known before the first event; `null` while unknown. */
+  names: readonly string[] | null;
+  chain: Chain | null | undefined;
+  view: View;
+  /** Everything of the run but its points. */
+  onEvent(event: LiveEvent): void;
+  /** A later attempt than all known ones wrote a point. */
+  onNewFence(): void;
+  onResync(): void;
+}
+
+/** Loads a run's history, then follows it: no gap, no overlap. */
+export function useRunCurves(options: Options): RunCurvesState {
+  const { id, names, chain, view } = options;
+  const curves = curvesOf(id);
+  const stream = useStream();
+  const [loaded, setLoaded] = useState<Loaded | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [generation, reload] = useReducer((n: number) => n + 1, 0);
+  const refreshing = useRef(false);
+  const mode = useRef({ exactAllowed: true, exact: false, fence: 0 });
+  const latest = useRef({ names, view });
+  latest.current = { names, view };
+  const ready = names !== null;
+
+  useEffect(() => () => releaseCurves(id), [id]);
+
+  useEffect(() => {
+    if (!ready) return;
+    const abort = new AbortController();
+    const load = async () => {
+      const found = await readHistory(id, latest.current.names ?? [], latest.current.view, abort.signal);
+      const exact = mode.current.exactAllowed && found.points <= EXACT_POINTS && found.cursor <= EXACT_EVENTS;
+      stream.detach();
+      mode.current = { ...mode.current, exact, fence: 0 };
+      curves.reset(latest.current.names ?? [], exact ? null : found.history, exact ? null : found.ghosts);
+      refreshing.current = false;
+      setLoaded({ generation, after: exact ? 0 : found.cursor, exact });
+      setError(null);
+    };
+    load().catch((reason: unknown) => {
+      if (!abort.signal.aborted)
+        setError(reason instanceof ApiError ? reason : new ApiError({ status: 0, detail: String(reason) }));
+    });
+    return () => abort.abort();
+  }, [id, ready, generation, curves, stream]);
+
+  // Buckets are made for one axis and range: another view needs others. Exact points serve every view.
+  const shown = JSON.stringify([view.axis, view.start, view.end, view.superseded]);
+  const before = useRef(shown);
+  useEffect(() => {
+    if (before.current === shown) return;
+    before.current = shown;
+    if (!mode.current.exact) reload();
+  }, [shown]);
+
+  useEffect(() => {
+    if (chain) curves.setChain(chain);
+    if (chain === null && mode.current.exact) {
+      mode.current.exactAllowed = false;
+      reload();
+    }
+  }, [chain, curves]);
+
+  const take = (event: LiveEvent) => {
+    if (event.type !== "points") {
+      options.onEvent(event);
+      return;
+    }
+    const { series, ...points } = event.data as unknown as PointColumns & { series: string };
+    curves.append(series, points);
+    if (points.fence > mode.current.fence) {
+      const first = mode.current.fence === 0;
+      mode.current.fence = points.fence;
+      if (chain !== undefined && points.fence > (chain?.newest ?? 0)) options.onNewFence();
+      if (!first && !mode.current.exact) reload();
+    }
+    if (curves.longest >= REFRESH_AT) {
+      mode.current.exactAllowed = false;
+      if (!refreshing.current) reload();
+      refreshing.current = true;
+    }
+  };
+
+  const key = loaded === null ? null : `run:${id}:${loaded.generation}`;
+  useLive(
+    key,
+    loaded?.after ?? null,
+    { run: id },
+    {
+      onEvents: (events) => events.forEach(take),
+      onResync: () => {
+        mode.current.exactAllowed = false;
+        options.onResync();
+        reload();
+      },
+    },
+  );
+  return { curves, error, loading: loaded === null, retry: reload };
+}
+
+async function readHistory(id: string, names: readonly string[], view: View, signal: AbortSignal) {
+  const select = names.slice(0, MOST_SERIES).map((series) => ({ run_id: id, series }));
+  const query: SeriesQuery = {
+    select,
+    groups: [],
+    x: view.axis,
+    buckets: BUCKETS,
+    start: view.start ?? null,
+    end: view.end ?? null,
+    include_superseded: false,
+  };
+  const [history, ghosts] = await Promise.all([
+    querySeries(query, signal),
+    view.superseded ? querySeries({ ...query, include_superseded: true }, signal) : null,
+  ]);
+  const points = history.series.reduce((sum, one) => sum + one.points, 0);
+  return { history, ghosts, points, cursor: history.cursor };
+}

@@ -1,0 +1,184 @@
+import {
+  type ColumnDef,
+  createSortedRowModel,
+  type RowData,
+  rowSortingFeature,
+  type SortingState,
+  tableFeatures,
+  useTable,
+} from "@tanstack/react-table";
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { type ReactNode, useLayoutEffect, useMemo, useRef, useState } from "react";
+import classes from "./DataTable.module.css";
+import { IconArrowDown, IconArrowUp } from "./icons";
+import { useRowKeys } from "./rowKeys";
+
+export interface Column<Row extends RowData> {
+  id: string;
+  header: string;
+  cell(row: Row): ReactNode;
+  /** Value to sort by; without one the column cannot be sorted. */
+  sort?: (row: Row) => string | number;
+  width?: number | string;
+  align?: "right";
+  /** Leaves out the column on narrower windows. */
+  hide?: "narrow" | "medium";
+}
+
+interface DataTableProps<Row extends RowData> {
+  label: string;
+  rows: readonly Row[];
+  columns: readonly Column<Row>[];
+  rowId(row: Row): string;
+  /** Opens a row on click and on Enter; makes `j` and `k` move. */
+  onOpen?: (row: Row) => void;
+  rowClass?: (row: Row) => string | undefined;
+  onHover?: (row: Row | null) => void;
+  /** The server's order. Without it the table sorts what it has. */
+  sorting?: { state: SortingState; onChange(state: SortingState): void; sortable: readonly string[] };
+  footer?: ReactNode;
+}
+
+const VIRTUAL_FROM = 150;
+const ROW = 30;
+
+const features = tableFeatures({
+  rowSortingFeature,
+  sortedRowModel: createSortedRowModel(),
+  columnMeta: {} as {
+    align: "right" | undefined;
+    hide: "narrow" | "medium" | undefined;
+    width: number | string | undefined;
+  },
+});
+
+function definitions<Row extends RowData>(columns: readonly Column<Row>[], server: readonly string[] | undefined) {
+  return columns.map(
+    (column): ColumnDef<typeof features, Row> => ({
+      id: column.id,
+      header: column.header,
+      accessorFn: (row: Row) => (column.sort ? column.sort(row) : 0),
+      cell: (context) => column.cell(context.row.original),
+      enableSorting: server ? server.includes(column.id) : column.sort !== undefined,
+      sortDescFirst: column.align === "right",
+      sortFn: (a, b, id) => {
+        const [left, right] = [a.getValue<string | number>(id), b.getValue<string | number>(id)];
+        return left < right ? -1 : left > right ? 1 : 0;
+      },
+      meta: { align: column.align, hide: column.hide, width: column.width },
+    }),
+  );
+}
+
+/** Dense rows with sorting, keyboard and, when there are many, only the visible ones in the page. */
+export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
+  const { rows, columns, onOpen, sorting } = props;
+  const [own, setOwn] = useState<SortingState>([]);
+  const defined = useMemo(() => definitions(columns, sorting?.sortable), [columns, sorting?.sortable]);
+  const table = useTable({
+    features,
+    data: rows as Row[],
+    columns: defined,
+    getRowId: props.rowId,
+    manualSorting: sorting !== undefined,
+    enableSortingRemoval: sorting === undefined,
+    state: { sorting: sorting?.state ?? own },
+    onSortingChange: (update) => {
+      const next = typeof update === "function" ? update(sorting?.state ?? own) : update;
+      (sorting?.onChange ?? setOwn)(next);
+    },
+  });
+  const model = table.getRowModel().rows;
+  const body = useRef<HTMLTableSectionElement>(null);
+  const { first, last, before, after, scrollTo } = useVisible(model.length, body);
+  const selected = useRowKeys(
+    model.length,
+    onOpen && ((index) => onOpen((model[index] as (typeof model)[number]).original)),
+    scrollTo,
+  );
+  return (
+    <div className={classes.scroll}>
+      <table className={classes.table} aria-label={props.label} aria-rowcount={model.length}>
+        <thead>
+          {table.getHeaderGroups().map((group) => (
+            <tr key={group.id}>
+              {group.headers.map((header) => {
+                const { align, hide, width } = header.column.columnDef.meta ?? {};
+                const order = header.column.getIsSorted();
+                const className = [align === "right" ? classes.right : "", hide ? classes[hide] : ""].join(" ");
+                const aria = order === "asc" ? "ascending" : order === "desc" ? "descending" : "none";
+                return (
+                  <th
+                    key={header.id}
+                    className={className}
+                    style={{ width }}
+                    aria-sort={header.column.getCanSort() ? aria : undefined}
+                  >
+                    {header.column.getCanSort() ? (
+                      <button type="button" className={classes.sort} onClick={header.column.getToggleSortingHandler()}>
+                        {String(header.column.columnDef.header)}
+                        {order === "asc" && <IconArrowUp size={12} />}
+                        {order === "desc" && <IconArrowDown size={12} />}
+                      </button>
+                    ) : (
+                      String(header.column.columnDef.header)
+                    )}
+                  </th>
+                );
+              })}
+            </tr>
+          ))}
+        </thead>
+        <tbody ref={body} onMouseLeave={() => props.onHover?.(null)}>
+          {before > 0 && <tr style={{ height: before }} />}
+          {model.slice(first, last).map((row, i) => (
+            <tr
+              key={row.id}
+              aria-rowindex={first + i + 1}
+              data-selected={selected === first + i || undefined}
+              className={`${onOpen ? classes.open : ""} ${props.rowClass?.(row.original) ?? ""}`}
+              onMouseEnter={() => props.onHover?.(row.original)}
+              onClick={(event) => {
+                const target = event.target as HTMLElement;
+                if (!target.closest("a, button") && !window.getSelection()?.toString()) onOpen?.(row.original);
+              }}
+            >
+              {row.getAllCells().map((cell) => {
+                const { align, hide } = cell.column.columnDef.meta ?? {};
+                return (
+                  <td
+                    key={cell.id}
+                    className={[align === "right" ? classes.right : "", hide ? classes[hide] : ""].join(" ")}
+                  >
+                    <table.FlexRender cell={cell} />
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+          {after > 0 && <tr style={{ height: after }} />}
+        </tbody>
+      </table>
+      {props.footer}
+    </div>
+  );
+}
+
+function useVisible(count: number, body: React.RefObject<HTMLElement | null>) {
+  const [margin, setMargin] = useState(0);
+  useLayoutEffect(() => {
+    if (body.current) setMargin(body.current.getBoundingClientRect().top + window.scrollY);
+  }, [body]);
+  const enabled = count > VIRTUAL_FROM;
+  const options = { count: enabled ? count : 0, estimateSize: () => ROW, overscan: 20, scrollMargin: margin };
+  const virtual = useWindowVirtualizer(options);
+  const scrollTo = (index: number) => {
+    if (enabled) virtual.scrollToIndex(index);
+    else body.current?.querySelectorAll("tr")[index]?.scrollIntoView({ block: "nearest" });
+  };
+  if (!enabled) return { first: 0, last: count, before: 0, after: 0, scrollTo };
+  const items = virtual.getVirtualItems();
+  const first = items[0]?.index ?? 0;
+  const last = (items.at(-1)?.index ?? -1) + 1;
+  return { first, last, before: first * ROW, after: (count - last) * ROW, scrollTo };
+}

@@ -1,0 +1,75 @@
+import type { ComponentType } from "react";
+import {
+  IconAlertTriangle,
+  IconBan,
+  IconCircleCheck,
+  IconCircleDashed,
+  IconCircleX,
+  IconClockHour4,
+  IconHourglassLow,
+  IconLoader2,
+  IconPlayerPause,
+  IconPlugConnectedX,
+} from "./icons";
+import classes from "./State.module.css";
+
+type Tone = "alive" | "good" | "bad" | "warn" | "quiet";
+
+const LOOKS: Record<string, { icon: ComponentType<{ size?: number; stroke?: number }>; tone: Tone; spins?: boolean }> =
+  {
+    queued: { icon: IconClockHour4, tone: "quiet" },
+    starting: { icon: IconLoader2, tone: "alive", spins: true },
+    running: { icon: IconLoader2, tone: "alive", spins: true },
+    pausing: { icon: IconHourglassLow, tone: "warn" },
+    paused: { icon: IconPlayerPause, tone: "warn" },
+    cancelling: { icon: IconHourglassLow, tone: "quiet" },
+    preempting: { icon: IconHourglassLow, tone: "warn" },
+    lost: { icon: IconPlugConnectedX, tone: "warn" },
+    succeeded: { icon: IconCircleCheck, tone: "good" },
+    failed: { icon: IconCircleX, tone: "bad" },
+    cancelled: { icon: IconBan, tone: "quiet" },
+    drained: { icon: IconHourglassLow, tone: "quiet" },
+    ended: { icon: IconCircleCheck, tone: "quiet" },
+    online: { icon: IconCircleCheck, tone: "good" },
+    draining: { icon: IconHourglassLow, tone: "warn" },
+    unreachable: { icon: IconAlertTriangle, tone: "warn" },
+    offline: { icon: IconPlugConnectedX, tone: "quiet" },
+  };
+
+const FALLBACK = { icon: IconCircleDashed, tone: "quiet" as const, spins: false };
+
+/** A state as icon and word, never by colour alone. */
+export function StateBadge({ state, bare = false }: { state: string; bare?: boolean }) {
+  const { icon: Icon, tone, spins } = { ...FALLBACK, ...LOOKS[state] };
+  return (
+    <span className={`${classes.badge} ${classes[tone]} ${bare ? classes.bare : ""}`} data-state={state}>
+      <span className={spins ? classes.spins : classes.icon}>
+        <Icon size={14} stroke={2} />
+      </span>
+      {state}
+    </span>
+  );
+}
+
+const ORDER = ["running", "queued", "paused", "failed", "cancelled", "succeeded"];
+
+/** How many runs are in which state, as icons with counts. */
+export function StateCounts({ counts }: { counts: Partial<Record<string, number>> }) {
+  const shown = ORDER.filter((state) => (counts[state] ?? 0) > 0);
+  return (
+    <span className={classes.counts}>
+      {shown.map((state) => {
+        const { icon: Icon, tone, spins } = { ...FALLBACK, ...LOOKS[state] };
+        return (
+          <span key={state} className={`${classes.count} ${classes[tone]}`} title={`${counts[state]} ${state}`}>
+            <span className={spins ? classes.spins : classes.icon}>
+              <Icon size={13} stroke={2} />
+            </span>
+            {counts[state]}
+            <span className="hidden-visually"> {state}</span>
+          </span>
+        );
+      })}
+    </span>
+  );
+}

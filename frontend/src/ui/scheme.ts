@@ -1,0 +1,7 @@
+import { useComputedColorScheme } from "@mantine/core";
+import type { Scheme } from "@/lib/color";
+
+/** Light or dark, as shown. */
+export function useScheme(): Scheme {
+  return useComputedColorScheme("light", { getInitialValueInEffect: false });
+}

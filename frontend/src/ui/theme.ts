@@ -1,0 +1,113 @@
+import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
+
+const clay: MantineColorsTuple = [
+  "#fbf0ea",
+  "#f5e2d7",
+  "#ebc3ae",
+  "#e1a284",
+  "#d98661",
+  "#cf6b41",
+  "#bb5230",
+  "#a8431f",
+  "#8b3618",
+  "#6e2a12",
+];
+
+const ink: MantineColorsTuple = [
+  "#f7f3ec",
+  "#e9e1d4",
+  "#cfc4b4",
+  "#b0a493",
+  "#908474",
+  "#6f6559",
+  "#574e44",
+  "#3f372f",
+  "#2b251f",
+  "#211c17",
+];
+
+/** Mantine's greys, warmed. Index 0 is the lightest. */
+const gray: MantineColorsTuple = [
+  "#faf7f1",
+  "#f2ece2",
+  "#ece4d8",
+  "#e4dbce",
+  "#c9bdab",
+  "#a89c8b",
+  "#8f8374",
+  "#6f6559",
+  "#574e44",
+  "#211c17",
+];
+
+const dark: MantineColorsTuple = [
+  "#efe7db",
+  "#cfc4b5",
+  "#9d9182",
+  "#84796b",
+  "#4f463b",
+  "#322b25",
+  "#26211c",
+  "#1c1815",
+  "#151210",
+  "#0e0b0a",
+];
+
+/** Mantine in our colours and measures. */
+export const theme = createTheme({
+  fontFamily: "var(--font-text)",
+  fontFamilyMonospace: "var(--font-mono)",
+  primaryColor: "ink",
+  primaryShade: { light: 9, dark: 1 },
+  autoContrast: true,
+  luminanceThreshold: 0.35,
+  colors: { clay, ink, gray, dark },
+  defaultRadius: 6,
+  cursorType: "pointer",
+  respectReducedMotion: true,
+  fontSizes: { xs: "0.75rem", sm: "0.8125rem", md: "0.875rem", lg: "1rem", xl: "1.25rem" },
+  components: {
+    Button: { defaultProps: { size: "xs", fw: 550 } },
+    ActionIcon: { defaultProps: { variant: "subtle", color: "gray", size: 28 } },
+    TextInput: { defaultProps: { size: "xs" } },
+    PasswordInput: { defaultProps: { size: "xs" } },
+    Select: { defaultProps: { size: "xs", comboboxProps: { shadow: "md" } } },
+    SegmentedControl: { defaultProps: { size: "xs" } },
+    Switch: { defaultProps: { size: "xs", withThumbIndicator: false } },
+    Slider: { defaultProps: { size: "xs" } },
+    Modal: { defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.35 }, padding: "lg" } },
+    Tooltip: { defaultProps: { openDelay: 350, withArrow: false, fz: 12 } },
+    Menu: { defaultProps: { shadow: "md", position: "bottom-end" } },
+  },
+});
+
+/** Points Mantine's own variables at the tokens, so that there is one palette. */
+export const variables: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    "--mantine-color-body": "var(--surface)",
+    "--mantine-color-text": "var(--ink)",
+    "--mantine-color-dimmed": "var(--ink-2)",
+    "--mantine-color-placeholder": "var(--ink-3)",
+    "--mantine-color-default": "var(--surface)",
+    "--mantine-color-default-hover": "var(--surface-2)",
+    "--mantine-color-default-border": "var(--line-strong)",
+    "--mantine-color-default-color": "var(--ink)",
+    "--mantine-color-error": "var(--bad)",
+    "--mantine-color-gray-light-hover": "var(--surface-2)",
+    "--mantine-color-gray-light-color": "var(--ink-2)",
+  },
+  dark: {
+    "--mantine-color-body": "var(--surface)",
+    "--mantine-color-text": "var(--ink)",
+    "--mantine-color-dimmed": "var(--ink-2)",
+    "--mantine-color-placeholder": "var(--ink-3)",
+    "--mantine-color-default": "var(--surface-2)",
+    "--mantine-color-default-hover": "var(--surface-3)",
+    "--mantine-color-default-border": "var(--line-strong)",
+    "--mantine-color-default-color": "var(--ink)",
+    "--mantine-color-error": "var(--bad)",
+    "--mantine-color-gray-light-hover": "var(--surface-3)",
+    "--mantine-color-gray-light-color": "var(--ink-2)",
+  },
+});

@@ -1,0 +1,24 @@
+import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+import { mockServer } from "./dev/mock/plugin.ts";
+
+const SERVER = process.env.PALESTRA_SERVER ?? "http://127.0.0.1:8080";
+
+export default defineConfig(({ mode }) => ({
+  plugins: [react(), ...(mode === "mock" ? [mockServer()] : [])],
+  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  server: mode === "mock" ? {} : { proxy: { "/api": SERVER } },
+  build: {
+    target: "es2022",
+    // A data URL would need `data:` in the content security policy.
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 700,
+  },
+  test: {
+    environment: "jsdom",
+    setupFiles: ["tests/setup.ts"],
+    include: ["tests/**/*.test.{ts,tsx}"],
+    css: false,
+  },
+}));
