@@ -43,12 +43,12 @@ def test_pause_saves_and_resume_goes_on_exactly_there(shared_stack: Stack) -> No
     (run,) = shared_stack.submit(cartpole(12_000, name="pause"))
     running = shared_stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains")
     job_id = running["job_id"]
-    shared_stack.post(f"jobs/{job_id}/pause", {})
+    shared_stack.post(f"jobs/{job_id}:pause", {})
     wait_for(lambda: shared_stack.get(f"jobs/{job_id}")["state"] == "paused", 30, "the job is paused")
     paused = shared_stack.get(f"runs/{run['id']}")
     assert paused["state"] == "paused"
     assert live_attempt(shared_stack, run["id"]) is None
-    shared_stack.post(f"jobs/{job_id}/resume", {})
+    shared_stack.post(f"jobs/{job_id}:resume", {})
     done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
     assert done["state"] == "succeeded"
     assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
@@ -65,7 +65,7 @@ def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) ->
     assert attempt is not None
     trainers = [process for process in shared_stack.module_processes("workers.child") if attempt["id"] in " ".join(process.cmdline())]
     assert len(trainers) == 1
-    shared_stack.post(f"jobs/{running['job_id']}/cancel", {"reason": "enough"})
+    shared_stack.post(f"jobs/{running['job_id']}:cancel", {"reason": "enough"})
     wait_for(lambda: shared_stack.get(f"jobs/{running['job_id']}")["state"] == "cancelled", 30, "the job is cancelled")
     assert not psutil.pid_exists(trainers[0].pid)
     assert shared_stack.get(f"runs/{run['id']}")["state"] == "cancelled"
