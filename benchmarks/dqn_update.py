@@ -1,0 +1,129 @@
+"""Microseconds per DQN update: ours eager and compiled, beside the usual style of a module with an optimizer, on one thread.
+
+    python benchmarks/dqn_update.py [--batch 64] [--hidden 64 64] [--seeds 1 4 16] [--no-compile]
+
+Everything runs interleaved in one process and the median of the rounds is printed: only ratios mean something from machine to machine.
+"""
+
+import argparse
+import copy
+import itertools
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import nn
+
+from palestra.contract.agents import DqnParameters
+from workers.agents.adam import AdamState
+from workers.agents.dqn import Batch, DqnAgent
+from workers.agents.gradients import functional_gradient, runnable
+from workers.core.types import AgentContext
+
+ROUNDS = 11
+
+
+def agent_of(hyper: DqnParameters, seed: int = 0) -> DqnAgent:
+    return DqnAgent(hyper, AgentContext(spaces.Box(-1, 1, (4,), np.float32), spaces.Discrete(2), 8, seed))
+
+
+def batch_of(size: int) -> Batch:
+    random = torch.randn(size, 4), torch.randint(2, (size,)), torch.ones(size), torch.randn(size, 4)
+    return Batch(*random, torch.rand(size) < 0.05)
+
+
+def module_style(hyper: DqnParameters, batch: Batch, *, fused: bool) -> Callable[[], object]:
+    layers: list[nn.Module] = []
+    sizes = (4, *hyper.hidden_sizes, 2)
+    for inputs, outputs in itertools.pairwise(sizes):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    online = nn.Sequential(*layers[:-1])
+    target = copy.deepcopy(online)
+    optimizer = torch.optim.Adam(online.parameters(), lr=hyper.learning_rate, fused=fused)
+
+    def update() -> None:
+        with torch.no_grad():
+            best = online(batch.next_observation).argmax(1, keepdim=True)
+            bootstrap = target(batch.next_observation).gather(1, best).squeeze(1)
+            wanted = batch.reward + hyper.gamma * bootstrap.masked_fill(batch.terminated, 0.0)
+        value = online(batch.observation).gather(1, batch.action.unsqueeze(1)).squeeze(1)
+        loss = nn.functional.huber_loss(value, wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(online.parameters(), hyper.max_grad_norm or 0.0)
+        optimizer.step()
+
+    return update
+
+
+def stepper(update: Callable[..., tuple[object, ...]], state: list[object], batch: Batch) -> Callable[[], object]:
+    def step() -> None:
+        state[:] = update(*state, batch)[:3]
+
+    return step
+
+
+def pure_style(hyper: DqnParameters, batch: Batch, *, compiled: bool) -> Callable[[], object]:
+    agent = agent_of(hyper)
+    update = runnable(agent._math.update, compiled=compiled)  # noqa: SLF001
+    return stepper(update, [agent._weights.vector, agent._targets, agent._weights.optimizer], batch)  # noqa: SLF001
+
+
+def stacked_style(hyper: DqnParameters, batch: Batch, seeds: int) -> Callable[[], object]:
+    agents = [agent_of(hyper, seed) for seed in range(seeds)]
+    vectors = torch.stack([agent._weights.vector for agent in agents])  # noqa: SLF001
+    optimizers = AdamState(*map(torch.stack, zip(*(agent._weights.optimizer for agent in agents), strict=True)))  # noqa: SLF001
+    math_ = agents[0]._math  # noqa: SLF001
+    update = torch.compile(torch.func.vmap(lambda *arguments: math_.update(functional_gradient, *arguments)), fullgraph=True)
+    return stepper(update, [vectors, vectors.clone(), optimizers], Batch(*(torch.stack([column] * seeds) for column in batch)))
+
+
+def microseconds(step: Callable[[], object], calls: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(calls):
+        step()
+    return (time.perf_counter() - begin) / calls * 1e6
+
+
+def measure(styles: dict[str, Callable[[], object]], calls: int) -> dict[str, float]:
+    for name, step in styles.items():
+        begin = time.perf_counter()
+        step()
+        print(f"first call   {name:32s} {time.perf_counter() - begin:8.2f} s")
+        microseconds(step, 20)
+    rounds = [{name: microseconds(step, calls) for name, step in styles.items()} for _ in range(ROUNDS)]
+    return {name: statistics.median(one[name] for one in rounds) for name in styles}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--hidden", type=int, nargs="+", default=[64, 64])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[4, 16])
+    parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--no-compile", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    hyper, batch = DqnParameters(batch_size=options.batch, hidden_sizes=tuple(options.hidden)), batch_of(options.batch)
+    styles = {
+        "module + Adam": module_style(hyper, batch, fused=False),
+        "module + fused Adam": module_style(hyper, batch, fused=True),
+        "pure function, eager": pure_style(hyper, batch, compiled=False),
+    }
+    stacks: dict[str, int] = {}
+    if not options.no_compile:
+        styles["pure function, compiled"] = pure_style(hyper, batch, compiled=True)
+        stacks = {f"vmap over {seeds} seeds, compiled": seeds for seeds in options.seeds}
+        styles.update({name: stacked_style(hyper, batch, seeds) for name, seeds in stacks.items()})
+    medians = measure(styles, options.calls)
+    reference = medians["module + Adam"]
+    for name, median in medians.items():
+        seeds = stacks.get(name, 1)
+        print(f"per update   {name:32s} {median:8.0f} us   per seed {median / seeds:7.0f} us   {reference * seeds / median:5.2f} x module")
+
+
+if __name__ == "__main__":
+    main()
