@@ -1,0 +1,171 @@
+"""The team set-up: every command, setting, secret and health check of docker-compose.yml against our own command line and settings."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from app.main import create_app
+from app.settings import Settings, load_settings
+from palestra.cli import passthrough
+
+REPOSITORY = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if str(service["image"]).startswith("palestra-")}
+GIVEN = {
+    "POSTGRES_PASSWORD": "secret-of-postgres",
+    "VALKEY_PASSWORD": "secret-of-valkey",
+    "PALESTRA_PUBLIC_URL": "https://palestra.example.org",
+}
+VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
+
+
+def filled(text: str, given: dict[str, str] = GIVEN) -> str:
+    """Fills variables in as docker compose does."""
+
+    def value(match: re.Match[str]) -> str:
+        name, kind, rest = match.groups()
+        if name in given:
+            return given[name]
+        assert kind == "-", f"{name} is required: {rest}"
+        return str(rest)
+
+    return VARIABLE.sub(value, text)
+
+
+def environment(service: dict[str, Any]) -> dict[str, str]:
+    return {name: filled(str(value)) for name, value in service.get("environment", {}).items()}
+
+
+def test_the_services_are_those_of_the_house() -> None:
+    assert set(SERVICES) == {"postgres", "valkey", "migrate", "server", "daemons", "worker"}
+    assert set(OURS) == {"migrate", "server", "daemons", "worker"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_settings_are_ours_and_hold_together(name: str) -> None:
+    if name == "worker":
+        assert environment(SERVICES[name]) == {}
+        return
+    settings = load_settings(environ=environment(SERVICES[name]))
+    assert settings.database == "postgresql://palestra:secret-of-postgres@postgres:5432/palestra"
+    for url in (settings.broker_url, settings.bus_url):
+        assert url is not None
+        parts = urlsplit(url.get_secret_value())
+        assert (parts.hostname, parts.password) == ("valkey", "secret-of-valkey")
+    assert str(settings.data_dir) in {volume.split(":")[1] for volume in SERVICES[name]["volumes"]}
+
+
+def test_the_server_may_be_reached_by_workers_and_by_its_public_name() -> None:
+    settings = load_settings(environ=environment(SERVICES["server"]))
+    assert settings.allow_remote
+    assert {"server", "localhost", "palestra.example.org"} <= settings.host_names
+    (published,) = SERVICES["server"]["ports"]
+    assert filled(published) == f"127.0.0.1:8080:{settings.port}"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_commands_are_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs the real command line up to the point where it would become the program, then asks that program's own parser."""
+    from palestra.cli.main import main
+
+    program, *arguments = [filled(part) for part in SERVICES[name]["command"]]
+    assert program == "palestra"
+    became: list[list[str]] = []
+
+    def remember(_path: str, command: list[str]) -> None:
+        became.append(command)
+        raise SystemExit
+
+    monkeypatch.setattr(passthrough.os, "execv", remember)
+    with pytest.raises(SystemExit):
+        main(arguments)
+    ((python, flag, module, *rest),) = became
+    assert (python, flag) == (sys.executable, "-m")
+    usage = subprocess.run([python, flag, module, "--help"], capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY).stdout
+    for option in (part for part in rest if part.startswith("--")):
+        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", usage), f"{module} knows no {option}"
+    if name == "migrate":
+        assert rest == ["upgrade"]
+
+
+def test_the_worker_reads_its_token_from_a_secret_file() -> None:
+    worker = SERVICES["worker"]
+    command = worker["command"]
+    assert command[command.index("--token-file") + 1] == f"/run/secrets/{worker['secrets'][0]}"
+    assert command[command.index("--state-dir") + 1] in {volume.split(":")[1] for volume in worker["volumes"]}
+    assert command[command.index("--server") + 1] == f"http://server:{load_settings(environ=environment(SERVICES['server'])).port}"
+    assert worker["profiles"] == ["gpu"]
+    assert worker["deploy"]["resources"]["reservations"]["devices"][0]["capabilities"] == ["gpu"]
+
+
+def test_the_server_s_health_check_asks_a_route_that_exists() -> None:
+    kind, program, flag, text = SERVICES["server"]["healthcheck"]["test"]
+    assert (kind, program, flag) == ("CMD", "python", "-c")
+    compile(text, "health check", "exec")
+    found = re.search(r"'(http://[^']+)'", text)
+    assert found is not None
+    url = urlsplit(found[1])
+    assert url.port == load_settings(environ=environment(SERVICES["server"])).port
+    app = create_app(Settings())
+    assert url.path in app.openapi()["paths"]
+
+
+def test_everybody_waits_for_what_they_need() -> None:
+    for name in ("server", "daemons"):
+        assert SERVICES[name]["depends_on"] == {
+            "migrate": {"condition": "service_completed_successfully"},
+            "valkey": {"condition": "service_healthy"},
+        }
+    assert SERVICES["worker"]["depends_on"] == {"server": {"condition": "service_healthy"}}
+    for name in ("postgres", "valkey", "server"):
+        assert SERVICES[name]["healthcheck"]["test"]
+
+
+def test_no_secret_is_inside_and_none_has_a_default() -> None:
+    text = (REPOSITORY / "docker-compose.yml").read_text()
+    required = {name for name, kind, _ in VARIABLE.findall(text) if kind == "?"}
+    assert required == {"POSTGRES_PASSWORD", "VALKEY_PASSWORD"}
+    for name, kind, _ in VARIABLE.findall(text):
+        assert not re.search("PASSWORD|SECRET|KEY|TOKEN$", name) or kind == "?"
+    for match in re.findall(r"://[^@\s\"']*@", text):
+        assert "${" in match
+
+
+def test_volumes_and_secrets_that_are_named_exist() -> None:
+    for name, service in SERVICES.items():
+        for volume in service.get("volumes", []):
+            assert volume.split(":")[0] in COMPOSE["volumes"], name
+        for secret in service.get("secrets", []):
+            assert secret in COMPOSE["secrets"], name
+
+
+@pytest.mark.parametrize("name", ["Dockerfile.server", "Dockerfile.worker"])
+def test_the_images_are_built_from_files_that_exist(name: str) -> None:
+    lines = (REPOSITORY / name).read_text().splitlines()
+    for line in lines:
+        if line.startswith("COPY ") and "--from" not in line:
+            for source in line.split()[1:-1]:
+                assert (REPOSITORY / source).exists(), source
+    text = "\n".join(lines)
+    assert "constraints.txt" in text
+    assert "\nUSER palestra" in text
+    assert ('".[server]"' in text) is (name == "Dockerfile.server")
+    assert name in {service["build"]["dockerfile"] for service in OURS.values()}
+
+
+def test_docker_compose_reads_the_file() -> None:
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("docker compose is not installed here")
+    done = subprocess.run(
+        [docker, "compose", "--profile", "gpu", "config", "--quiet"], cwd=REPOSITORY, env=GIVEN, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
