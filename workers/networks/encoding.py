@@ -32,7 +32,7 @@ class Encoding:
         if self.first is not None:
             values = torch.arange(self.first, self.first + self.size, device=observation.device)
             return (observation.unsqueeze(-1) == values).float()
-        flat = observation.flatten(1).float() if len(self.shape) != 1 else observation.float()
+        flat = observation.float() if len(self.shape) == 1 else observation.reshape(observation.shape[0], self.size).float()
         return flat if self.scale == 1.0 else flat * self.scale
 
 
