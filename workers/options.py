@@ -19,6 +19,9 @@ USAGE: Final = 2
 
 DRAIN_SECONDS: Final = 80.0
 
+_POOL: Final[TypeAdapter[str]] = TypeAdapter(Name)
+_TITLE: Final[TypeAdapter[str]] = TypeAdapter(Title)
+
 OnStop = Literal["drain", "keep"]
 
 
@@ -53,11 +56,11 @@ def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
     return WorkerOptions(
         server=_server(found.server),
         token=read_token(found.token_file),
-        pool=_checked(Name, found.pool, "--pool"),
+        pool=_checked(_POOL, found.pool, "--pool"),
         slots=_slots(found.slots),
         gpus=choose_gpus(found.gpus, list_gpus() if found.gpus else ()),
         state_directory=found.state_dir.expanduser().resolve(),
-        name=_checked(Title, found.name, "--name"),
+        name=_checked(_TITLE, found.name, "--name"),
         broker=found.broker,
         on_stop=cast("OnStop", found.on_stop),
         drain_seconds=found.drain_seconds,
@@ -144,8 +147,8 @@ def _slots(count: int) -> int:
     return count
 
 
-def _checked(kind: object, text: str, option: str) -> str:
+def _checked(adapter: TypeAdapter[str], text: str, option: str) -> str:
     try:
-        return cast("str", TypeAdapter(kind).validate_python(text))
+        return adapter.validate_python(text)
     except ValidationError as error:
         raise UsageError(f"{option}: {error.errors()[0]['msg']}") from None
