@@ -20,5 +20,6 @@ export default defineConfig(({ mode }) => ({
     setupFiles: ["tests/setup.ts"],
     include: ["tests/**/*.test.{ts,tsx}"],
     css: false,
+    testTimeout: 40_000,
   },
 }));

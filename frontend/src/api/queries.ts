@@ -25,6 +25,7 @@ export const keys = {
   snapshots: (id: string) => ["run", id, "snapshots"] as const,
   seriesNames: (id: string) => ["run", id, "series"] as const,
   provenance: (id: string) => ["run", id, "provenance"] as const,
+  openRuns: ["runs", "open"] as const,
   jobs: ["jobs"] as const,
   workers: ["workers"] as const,
   pools: ["pools"] as const,
@@ -130,6 +131,19 @@ export const jobsQuery = queryOptions({
     const read = (state: t.JobState) => get<t.Page<t.Job>>("/jobs", { state, sort: "created_at", limit: 500 }, signal);
     return (await Promise.all(OPEN_STATES.map(read))).flatMap((page) => page.items);
   },
+});
+
+const OPEN_RUN_STATES: readonly t.RunState[] = ["queued", "running", "paused"];
+
+/** Runs that have an open job, by id: jobs name their runs by id only. */
+export const openRunsQuery = queryOptions({
+  queryKey: keys.openRuns,
+  queryFn: async ({ signal }) => {
+    const read = (state: t.RunState) => get<t.Page<t.Run>>("/runs", { state, limit: 500 }, signal);
+    const pages = await Promise.all(OPEN_RUN_STATES.map(read));
+    return new Map(pages.flatMap((page) => page.items).map((run) => [run.id, run]));
+  },
+  staleTime: 30_000,
 });
 
 export const workersQuery = queryOptions({

@@ -10,7 +10,7 @@ const WORDS = {
   connecting: "Connecting",
   reconnecting: "Reconnecting",
   paused: "Paused",
-  off: "Not live",
+  off: "Connecting",
 } as const;
 
 const STALE_AFTER = 10;

@@ -4,8 +4,9 @@ import classes from "./Plot.module.css";
 import type { PlotProps } from "./types";
 
 const MOST_LINES = 12;
-/** How far, in points of the data, a series' nearest value may lie to be told for the hovered x. */
-const REACH = 40;
+/** How far, as a share of the visible range, a series' nearest value may lie from the cursor to be told. */
+const REACH = 0.02;
+const MOST_STEPS = 200;
 
 interface Line {
   label: string;
@@ -41,15 +42,22 @@ export function tooltip(latest: RefObject<PlotProps>, yFormat: (y: number) => st
 function linesAt(u: uPlot, index: number, props: PlotProps): Line[] {
   const found = props.series.flatMap((one, i): Line[] => {
     if (one.silent || one.edge) return [];
-    const y = nearest(u.data[i + 1] ?? [], index);
+    const y = nearest(u, i + 1, index);
     return y === null ? [] : [{ label: one.label, color: one.color, y }];
   });
   return found.sort((a, b) => b.y - a.y);
 }
 
-function nearest(column: ArrayLike<number | null | undefined>, index: number): number | null {
-  for (let step = 0; step <= REACH; step += 1) {
-    const y = column[index - step] ?? column[index + step];
+function nearest(u: uPlot, series: number, index: number): number | null {
+  const column = u.data[series] ?? [];
+  const x = u.data[0];
+  const { min = 0, max = 0 } = u.scales.x ?? {};
+  const reach = ((max ?? 0) - (min ?? 0)) * REACH;
+  const near = (at: number) => Math.abs((x[at] ?? Number.POSITIVE_INFINITY) - (x[index] ?? 0)) <= reach;
+  for (let step = 0; step <= MOST_STEPS; step += 1) {
+    const [before, after] = [index - step, index + step];
+    if (!near(before) && !near(after)) return null;
+    const y = (near(before) ? column[before] : null) ?? (near(after) ? column[after] : null);
     if (y !== null && y !== undefined) return y;
   }
   return null;

@@ -21,7 +21,7 @@ const CYCLE: readonly Hue[] = [
   { hue: 118, chroma: 0.105, light: 0.53, dark: 0.75 },
 ];
 
-const LIGHTNESS_SPAN = 0.26;
+const LIGHTNESS_SPAN = 0.24;
 
 function hash(text: string): number {
   let state = 0x811c9dc5;
@@ -37,7 +37,7 @@ function hueOf(group: string): Hue {
   const number = hash(group);
   const base = CYCLE[number % CYCLE.length] as Hue;
   const shade = SHADES[Math.floor(number / CYCLE.length) % SHADES.length] as number;
-  return { ...base, light: base.light + Math.min(shade, 0.66 - base.light), dark: base.dark + shade };
+  return { ...base, light: base.light + Math.min(shade, 0.65 - base.light), dark: Math.max(0.66, base.dark + shade) };
 }
 
 function channel(linear: number): string {
@@ -71,7 +71,7 @@ export function groupColor(group: string, scheme: Scheme): string {
 export function memberColor(group: string, index: number, members: number, scheme: Scheme): string {
   const { hue, chroma, light, dark } = hueOf(group);
   const place = members <= 1 ? 0 : index / (members - 1) - 0.5;
-  const middle = scheme === "light" ? Math.min(light + 0.06, 0.64) : dark - 0.03;
+  const middle = scheme === "light" ? Math.min(light + 0.03, 0.54) : Math.max(dark - 0.03, 0.71);
   const lightness = middle + place * LIGHTNESS_SPAN;
   return oklch(lightness, chroma * (1 - 0.25 * Math.abs(place)), hue + place * 14);
 }

@@ -119,6 +119,12 @@ export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/** An experiment's ID in its two parts: the slug of its name and the digits of its hash. */
+export function splitExperimentId(id: string): { slug: string; hash: string } {
+  const dash = id.lastIndexOf("-");
+  return dash < 0 ? { slug: id, hash: "" } : { slug: id.slice(0, dash), hash: id.slice(dash + 1) };
+}
+
 /** The end of an identifier, enough to tell neighbours apart. */
 export function shortId(id: string): string {
   const [prefix, rest] = id.split("_");

@@ -32,7 +32,7 @@ function kindOf(value: Json): Line["kind"] {
 }
 
 function leafText(value: Json): string {
-  if (typeof value === "number" && Number.isInteger(value) && Math.abs(value) >= 10_000)
+  if (typeof value === "number" && Number.isInteger(value) && Math.abs(value) >= 1000)
     return value.toLocaleString("en-US");
   if (Array.isArray(value))
     return value.length === 0 ? "none" : value.map((item) => leafText(item as Json)).join(" · ");

@@ -46,6 +46,9 @@ export class RunCurves {
   readonly #structure = new Set<() => void>();
   #names: readonly string[] = [];
   #chain: Chain = NO_CHAIN;
+  /** Exact points that a replay still has to bring before they stand in for the history; 0 when there is none to wait for. */
+  #awaited = 0;
+  #held = 0;
   #frame = 0;
   #painted = 0;
 
@@ -86,7 +89,22 @@ export class RunCurves {
 
   append(series: string, points: PointColumns): void {
     this.#ringOf(series).push(points);
-    this.#touch(series);
+    this.#held += points.env_step.length;
+    if (this.#awaited > 0) this.#catchUp();
+    else this.#touch(series);
+  }
+
+  /** The history stays on screen until a replay from the beginning has brought `points` exact ones, which then replace it. */
+  awaitReplay(points: number): void {
+    this.#awaited = points;
+  }
+
+  #catchUp(): void {
+    if (this.#held < this.#awaited) return;
+    this.#awaited = 0;
+    this.#history.clear();
+    this.#ghosts.clear();
+    for (const name of this.#rings.keys()) this.#touch(name);
   }
 
   /**
@@ -95,6 +113,8 @@ export class RunCurves {
    */
   reset(names: readonly string[], history: SeriesResult | null, ghosts: SeriesResult | null = null): void {
     for (const ring of this.#rings.values()) ring.clear();
+    this.#awaited = 0;
+    this.#held = 0;
     this.#history.clear();
     this.#ghosts.clear();
     for (const name of names) this.#ringOf(name);
@@ -124,7 +144,7 @@ export class RunCurves {
     if (view.superseded) addHistory(curve, this.#ghosts.get(series), "ghost");
     addHistory(curve, this.#history.get(series), "y");
     const ring = this.#rings.get(series);
-    if (ring !== undefined) this.#addRing(curve, ring, view);
+    if (ring !== undefined && this.#awaited === 0) this.#addRing(curve, ring, view);
     return clip(ordered(curve), view);
   }
 

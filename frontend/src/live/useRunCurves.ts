@@ -8,7 +8,7 @@ import { useLive, useStream } from "./hooks";
 import { curvesOf, releaseCurves } from "./registry";
 import type { PointColumns } from "./ring";
 
-/** Up to so many points and events a run's curves are replayed exactly; beyond, history comes in buckets. */
+/** Up to so many points and events a live run's curves are replayed exactly; beyond, history stays in buckets. */
 const EXACT_POINTS = 5_000;
 const EXACT_EVENTS = 5_000;
 const BUCKETS = 800;
@@ -20,7 +20,8 @@ interface Loaded {
   generation: number;
   /** Event from which to tail. */
   after: number;
-  exact: boolean;
+  /** Event that everything else on the page holds: older ones bring points only. */
+  floor: number;
 }
 
 export interface RunCurvesState {
@@ -35,12 +36,16 @@ interface Options {
   /** Names known before the first event; `null` while unknown. */
   names: readonly string[] | null;
   chain: Chain | null | undefined;
+  /** Whether more may come: only then is it worth to replay every point. */
+  live: boolean;
   view: View;
   /** Everything of the run but its points. */
   onEvent(event: LiveEvent): void;
   /** A later attempt than all known ones wrote a point. */
   onNewFence(): void;
   onResync(): void;
+  /** A history was loaded: what else the page shows may be older than its cursor. */
+  onLoaded(): void;
 }
 
 /** Loads a run's history, then follows it: no gap, no overlap. */
@@ -53,8 +58,8 @@ export function useRunCurves(options: Options): RunCurvesState {
   const [generation, reload] = useReducer((n: number) => n + 1, 0);
   const refreshing = useRef(false);
   const mode = useRef({ exactAllowed: true, exact: false, fence: 0 });
-  const latest = useRef({ names, view });
-  latest.current = { names, view };
+  const latest = useRef({ names, view, live: options.live, onLoaded: options.onLoaded });
+  latest.current = { names, view, live: options.live, onLoaded: options.onLoaded };
   const ready = names !== null;
 
   useEffect(() => () => releaseCurves(id), [id]);
@@ -64,13 +69,16 @@ export function useRunCurves(options: Options): RunCurvesState {
     const abort = new AbortController();
     const load = async () => {
       const found = await readHistory(id, latest.current.names ?? [], latest.current.view, abort.signal);
-      const exact = mode.current.exactAllowed && found.points <= EXACT_POINTS && found.cursor <= EXACT_EVENTS;
+      const small = found.points <= EXACT_POINTS && found.cursor <= EXACT_EVENTS;
+      const exact = mode.current.exactAllowed && latest.current.live && small;
       stream.detach();
       mode.current = { ...mode.current, exact, fence: 0 };
-      curves.reset(latest.current.names ?? [], exact ? null : found.history, exact ? null : found.ghosts);
+      curves.reset(latest.current.names ?? [], found.history, found.ghosts);
+      if (exact) curves.awaitReplay(found.points);
       refreshing.current = false;
-      setLoaded({ generation, after: exact ? 0 : found.cursor, exact });
+      setLoaded({ generation, after: exact ? 0 : found.cursor, floor: found.cursor });
       setError(null);
+      latest.current.onLoaded();
     };
     load().catch((reason: unknown) => {
       if (!abort.signal.aborted)
@@ -98,7 +106,7 @@ export function useRunCurves(options: Options): RunCurvesState {
 
   const take = (event: LiveEvent) => {
     if (event.type !== "points") {
-      options.onEvent(event);
+      if (event.id > (loaded?.floor ?? 0)) options.onEvent(event);
       return;
     }
     const { series, ...points } = event.data as unknown as PointColumns & { series: string };

@@ -4,14 +4,12 @@ import { Link } from "@tanstack/react-router";
 import type { ApiError } from "@/api/client";
 import { jobsQuery, poolsQuery, workersQuery } from "@/api/queries";
 import type { Job, Worker } from "@/api/types";
-import { groupColor } from "@/lib/color";
 import { ago, bytes, moment, shortId } from "@/lib/format";
-import { Dot } from "@/ui/Bits";
 import { Empty, Failure } from "@/ui/Empty";
 import { Page, Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/State";
-import { useScheme } from "@/ui/scheme";
 import classes from "./Cluster.module.css";
+import { JobName } from "./JobName";
 import { PoolStrip } from "./PoolStrip";
 import { HEARTBEAT_MS, useFreshCluster } from "./useFreshCluster";
 
@@ -86,7 +84,6 @@ function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMap<strin
 }
 
 function SlotTile({ slot, job }: { slot: Worker["slots"][number]; job: Job | undefined }) {
-  const scheme = useScheme();
   const [runId] = slot.run_ids;
   if (!runId) {
     return (
@@ -100,10 +97,7 @@ function SlotTile({ slot, job }: { slot: Worker["slots"][number]; job: Job | und
     <li>
       <Link to="/runs/$runId" params={{ runId }} className={classes.slot} title={runId}>
         <span className="faint">slot {slot.index}</span>
-        <span className={classes.job}>
-          {job && <Dot color={groupColor(job.experiment_id, scheme)} />}
-          <span className="clip">{job ? job.experiment_id : shortId(runId)}</span>
-        </span>
+        {job ? <JobName job={job} linked={false} /> : <span className="clip">{shortId(runId)}</span>}
         <span className="muted">
           {job ? `${job.schedule.replaceAll("_", " ")}, attempt ${job.attempts}` : "working"}
         </span>

@@ -1,19 +1,15 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { actOnJob, type JobVerb } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job } from "@/api/types";
-import { groupColor } from "@/lib/color";
 import { ago, moment } from "@/lib/format";
-import { Dot } from "@/ui/Bits";
 import type { Column } from "@/ui/DataTable";
 import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
 import { StateBadge } from "@/ui/State";
-import { useScheme } from "@/ui/scheme";
 import { undoable } from "@/ui/undo";
-import classes from "./Cluster.module.css";
+import { JobName } from "./JobName";
 
 export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
   const place: Column<Job> = {
@@ -35,7 +31,7 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
   const state: Column<Job> = {
     id: "state",
     header: "State",
-    width: 118,
+    width: 124,
     cell: (job) => <StateBadge state={job.state} />,
   };
   const attempts: Column<Job> = {
@@ -65,42 +61,23 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
   };
   return [
     ...(kind === "waiting" ? [place] : []),
-    { id: "job", header: "Job", ...(kind === "waiting" ? { width: "26%" } : {}), cell: (job) => <JobName job={job} /> },
+    { id: "job", header: "Job", ...(kind === "waiting" ? { width: 290 } : {}), cell: (job) => <JobName job={job} /> },
     ...(kind === "waiting" ? [why] : [state]),
     {
       id: "schedule",
       header: "Schedule",
-      width: 100,
+      width: 84,
       hide: "narrow",
       cell: (job) => job.schedule.replaceAll("_", " "),
     },
-    { id: "pool", header: "Pool", width: 90, hide: "narrow", cell: (job) => job.pool },
-    { id: "priority", header: "Priority", width: 76, align: "right", hide: "medium", cell: (job) => job.priority },
-    { id: "needs", header: "Needs", width: 96, hide: "medium", cell: needs },
+    { id: "pool", header: "Pool", width: 84, hide: "medium", cell: (job) => job.pool },
+    { id: "priority", header: "Priority", width: 70, align: "right", hide: "medium", cell: (job) => job.priority },
+    { id: "needs", header: "Needs", width: 76, hide: "medium", cell: needs },
     ...(kind === "waiting" ? [] : [attempts]),
-    { id: "by", header: "By", width: 80, hide: "medium", cell: (job) => job.created_by },
+    { id: "by", header: "By", width: 76, hide: "medium", cell: (job) => job.created_by },
     since,
     action,
   ];
-}
-
-function JobName({ job }: { job: Job }) {
-  const scheme = useScheme();
-  const [runId] = job.run_ids;
-  const more = job.run_ids.length - 1;
-  return (
-    <span className={classes.job}>
-      <Dot color={groupColor(job.experiment_id, scheme)} />
-      {runId ? (
-        <Link to="/runs/$runId" params={{ runId }} title={`${job.experiment_id}\n${runId}`}>
-          {job.experiment_id}
-        </Link>
-      ) : (
-        job.experiment_id
-      )}
-      {more > 0 && <span className="faint">and {more} more runs</span>}
-    </span>
-  );
 }
 
 function needs(job: Job): string {

@@ -84,17 +84,22 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
             onZoom={(range) => change({ start: round(range?.start), end: round(range?.end) })}
             range={{ start: search.start, end: search.end }}
           />
-          <Legend shown={shown.length} seeds={seeds} />
+          <Legend shown={shown.length} seeds={seeds} fewer={plot.series.some((one) => one.dash)} />
         </Suspense>
       )}
     </Panel>
   );
 }
 
-function Legend({ shown, seeds }: { shown: number; seeds: boolean }) {
+function Legend({ shown, seeds, fewer }: { shown: number; seeds: boolean; fewer: boolean }) {
   return (
     <p className={classes.legend}>
       <span className={classes.bold} /> mean over {shown === 1 ? "1 seed" : `${shown} seeds`}
+      {fewer && (
+        <>
+          <span className={classes.dashed} /> where only some seeds have a value
+        </>
+      )}
       {shown >= 3 && (
         <>
           <span className={classes.band} /> 95 % bootstrap interval of the mean

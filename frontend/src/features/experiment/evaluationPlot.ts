@@ -1,4 +1,4 @@
-import type { ExperimentDetail, Run, SeriesQuery, SeriesResult } from "@/api/types";
+import type { ExperimentDetail, GridGroup, Run, SeriesQuery, SeriesResult } from "@/api/types";
 import type { PlotBand, PlotData, PlotSeries, PlotSource } from "@/charts";
 import { alpha, groupColor, memberColor, type Scheme } from "@/lib/color";
 
@@ -68,10 +68,30 @@ export function evaluationPlot(
     const look = { color: alpha(color, runs.length > 20 ? 0.45 : 0.75), width: 1.1 };
     add(one.mean, { label: `seed ${member.run.seed}`, ...look });
   }
-  if (mean) add(mean.mean, { label: "mean", color: base, width: 2.6, dots });
+  if (mean) {
+    const { all, some } = meanColumns(mean, result.series.length);
+    if (some.some((y) => y !== null)) add(some, { label: "mean of fewer seeds", color: base, width: 2, dash: [5, 4] });
+    add(all, { label: "mean", color: base, width: 2.6, dots });
+  }
   const data = trimmed([result.grid, ...columns]);
   const points = result.series.reduce((sum, one) => sum + one.points, 0);
   return { source: { read: () => ({ data, points }), watch: () => () => undefined }, series, bands };
+}
+
+/**
+ * The mean, in two parts: where every seed has a value, and where only some have. A mean over fewer seeds jumps when one joins
+ * or ends, which says nothing about learning.
+ */
+function meanColumns(mean: GridGroup, seeds: number): { all: (number | null)[]; some: (number | null)[] } {
+  const complete = mean.n.map((n) => n === seeds);
+  const known = [...mean.mean.keys()].filter((i) => mean.mean[i] !== null);
+  const joint = new Set(
+    known.filter((i, k) => complete[known[k - 1] ?? i] !== complete[i] || complete[known[k + 1] ?? i] !== complete[i]),
+  );
+  return {
+    all: mean.mean.map((y, i) => (complete[i] ? y : null)),
+    some: mean.mean.map((y, i) => (complete[i] && !joint.has(i) ? null : y)),
+  };
 }
 
 /** Leaves out the buckets where no curve has a value. */

@@ -41,7 +41,7 @@ export function runColumns(
     {
       id: "state",
       header: "State",
-      width: 112,
+      width: 122,
       sort: (run) => run.state,
       cell: (run) => <StateBadge state={run.state} />,
     },

@@ -14,14 +14,15 @@ import { useScheme } from "@/ui/scheme";
 import { experimentColumns } from "./columns";
 import classes from "./ExperimentsPage.module.css";
 import { Filters } from "./Filters";
-import type { ExperimentsSearch } from "./search";
+import { type ExperimentsSearch, readExperimentsSearch } from "./search";
 
 const route = getRouteApi("/inside/experiments");
 const TYPES = ["experiment", "run", "job", "evaluation"];
 const SORTABLE = ["name", "created_at"];
 
 export function ExperimentsPage() {
-  const search = route.useSearch();
+  // The router keeps members of the address that it does not know; the server must not see them.
+  const search = readExperimentsSearch(route.useSearch());
   const navigate = useNavigate();
   const scheme = useScheme();
   const query = useInfiniteQuery(experimentsQuery(search));

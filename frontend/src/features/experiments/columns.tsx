@@ -21,7 +21,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
         </span>
       ),
     },
-    { id: "state", header: "State", width: 116, cell: (row) => <StateBadge state={row.state} /> },
+    { id: "state", header: "State", width: 124, cell: (row) => <StateBadge state={row.state} /> },
     { id: "runs", header: "Runs", width: 156, hide: "narrow", cell: (row) => <StateCounts counts={row.runs} /> },
     {
       id: "score",

@@ -14,14 +14,17 @@ import classes from "./EvaluationsTab.module.css";
 export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }) {
   const query = useQuery(evaluationsQuery(run.id));
   const rows = useMemo(() => [...(query.data ?? [])].reverse(), [query.data]);
-  const columns = useMemo(() => evaluationColumns(color, run.best_evaluation?.id), [color, run.best_evaluation?.id]);
+  const columns = useMemo(
+    () => evaluationColumns(color, run.best_evaluation?.id, domainOf(rows)),
+    [color, run.best_evaluation?.id, rows],
+  );
   if (query.isPending) return <Skeleton height={240} radius={10} />;
   if (query.isError && rows.length === 0)
     return <Failure error={query.error as ApiError} retry={() => void query.refetch()} />;
   return (
     <Panel flush>
       {rows.length === 0 ? (
-        <Empty title="No evaluation yet" command={`palestra submit --run ${run.id} --schedule evaluate`}>
+        <Empty title="No evaluation yet" command={`palestra evaluate ${run.id}`}>
           Evaluations come by themselves while training, as the definition says; a further one can be queued on any
           snapshot.
         </Empty>
@@ -38,7 +41,15 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
   );
 }
 
-function evaluationColumns(color: string, best: string | undefined): Column<Evaluation>[] {
+type Domain = readonly [number, number];
+
+/** One scale for all rows, so that they can be compared. */
+function domainOf(rows: readonly Evaluation[]): Domain {
+  const ends = rows.flatMap((row) => [toNumber(row.min), toNumber(row.max)]).filter(Number.isFinite);
+  return [Math.min(0, ...ends), Math.max(...ends, Number.MIN_VALUE)];
+}
+
+function evaluationColumns(color: string, best: string | undefined, domain: Domain): Column<Evaluation>[] {
   const number = (id: keyof Evaluation & string, header: string, hide?: "narrow" | "medium"): Column<Evaluation> => ({
     id,
     header,
@@ -91,7 +102,12 @@ function evaluationColumns(color: string, best: string | undefined): Column<Eval
       sort: (row) => row.episodes,
       cell: (row) => row.episodes,
     },
-    { id: "returns", header: "Episodes", hide: "medium", cell: (row) => <Strip row={row} color={color} /> },
+    {
+      id: "returns",
+      header: "Episodes",
+      hide: "medium",
+      cell: (row) => <Strip row={row} color={color} domain={domain} />,
+    },
     {
       id: "of",
       header: "Of",
@@ -124,18 +140,12 @@ function fixed(x: number | string, spread: number | string): string {
 }
 
 /** The episodes' returns on one line. */
-function Strip({ row, color }: { row: Evaluation; color: string }) {
+function Strip({ row, color, domain }: { row: Evaluation; color: string; domain: Domain }) {
   const all = row.returns.map(toNumber).filter(Number.isFinite);
-  const low = Math.min(...all, 0);
-  const span = Math.max(...all) - low || 1;
+  const [low, high] = domain;
+  const span = high - low || 1;
   return (
-    <svg
-      className={classes.strip}
-      viewBox="0 0 200 16"
-      preserveAspectRatio="none"
-      role="img"
-      aria-label={`${all.length} episode returns`}
-    >
+    <svg className={classes.strip} viewBox="0 0 200 16" role="img" aria-label={`${all.length} episode returns`}>
       <line x1="0" x2="200" y1="8" y2="8" stroke="var(--line)" />
       {all.slice(0, 200).map((x, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: episodes have no other name than their place

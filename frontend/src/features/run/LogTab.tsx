@@ -57,7 +57,9 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
         <Empty
           title={query ? "No line matches" : "No line yet"}
           {...(query ? {} : { command: `palestra logs ${run.id} --follow` })}
-        />
+        >
+          {query ? null : "What the trainer prints appears here as it is printed."}
+        </Empty>
       ) : (
         <Lines lines={lines} follow={follow} onFollow={setFollow} />
       )}

@@ -47,7 +47,9 @@ export function RunFacts({ run }: { run: RunDetail }) {
         {budget !== null && <span className="faint"> / {compact(budget)}</span>} env steps
       </span>
       {run.state === "running" && speed !== null && <span>{count(Math.round(speed))} steps/s</span>}
-      {left !== null && <span>about {duration(left)} left</span>}
+      {left !== null && (
+        <span>about {duration(left > 120 ? Math.round(left / 60) * 60 : left).replace(/ 00 s$/, "")} left</span>
+      )}
       {latest && (
         <span>
           latest <ScoreText mean={latest.mean} spread={latest.stdev} n={latest.episodes} />

@@ -1,13 +1,15 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { keys, seriesNamesQuery, snapshotsQuery } from "@/api/queries";
-import type { Evaluation, LiveEvent, LogPage, RunDetail } from "@/api/types";
+import type { Evaluation, LiveEvent, LogPage, RunDetail, RunState } from "@/api/types";
 import { useThrottle } from "@/lib/throttle";
 import { fenceChain } from "@/live/chain";
 import { LogTail } from "@/live/logTail";
 import { type RunCurvesState, useRunCurves } from "@/live/useRunCurves";
 import type { RunSearch } from "./search";
 import { EVALUATION_PREFIX } from "./sections";
+
+const LIVE: ReadonlySet<RunState> = new Set<RunState>(["queued", "running", "paused"]);
 
 export interface LiveRun {
   curves: RunCurvesState;
@@ -52,11 +54,23 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
     saved();
     void client.invalidateQueries({ queryKey: keys.evaluations(id) });
   };
-  const onResync = () => {
-    void client.invalidateQueries({ queryKey: keys.run(id) });
+  const refresh = () => {
+    for (const queryKey of [keys.run(id), keys.evaluations(id), keys.snapshots(id)]) {
+      void client.invalidateQueries({ queryKey, exact: true });
+    }
     log.reload();
   };
-  const curves = useRunCurves({ id, names, chain, view, onEvent, onNewFence, onResync });
+  const curves = useRunCurves({
+    id,
+    names,
+    chain,
+    view,
+    live: LIVE.has(run.state),
+    onEvent,
+    onNewFence,
+    onResync: refresh,
+    onLoaded: refresh,
+  });
   return { curves, log };
 }
 

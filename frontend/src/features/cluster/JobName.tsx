@@ -1,0 +1,40 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { openRunsQuery } from "@/api/queries";
+import type { Job } from "@/api/types";
+import { groupColor } from "@/lib/color";
+import { splitExperimentId } from "@/lib/format";
+import { Dot } from "@/ui/Bits";
+import { useScheme } from "@/ui/scheme";
+import classes from "./Cluster.module.css";
+
+/** What a job works on: the experiment's slug and the seed. */
+export function JobName({ job, linked = true }: { job: Job; linked?: boolean }) {
+  const scheme = useScheme();
+  const runs = useQuery(openRunsQuery);
+  const [runId] = job.run_ids;
+  const run = runId ? runs.data?.get(runId) : undefined;
+  const more = job.run_ids.length - 1;
+  const { slug, hash } = splitExperimentId(job.experiment_id);
+  const name = (
+    <>
+      {slug} <span className="faint mono">{hash.slice(0, 6)}</span>
+    </>
+  );
+  return (
+    <span className={classes.job} title={`${job.experiment_id}\n${job.run_ids.join("\n")}`}>
+      <Dot color={groupColor(job.experiment_id, scheme)} />
+      <span className="clip">
+        {runId && linked ? (
+          <Link to="/runs/$runId" params={{ runId }}>
+            {name}
+          </Link>
+        ) : (
+          name
+        )}
+      </span>
+      {run && <span className={classes.seed}>seed {run.seed}</span>}
+      {more > 0 && <span className="faint">and {more} more</span>}
+    </span>
+  );
+}
