@@ -84,7 +84,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: It
 def show(shown: Table) -> None:
     """Prints a table at its own width: identifiers are never cut, so that they can be copied and read by programs."""
     width = Measurement.get(out, out.options.update(max_width=10_000), shown).maximum
-    out.print(shown, width=width, crop=False, soft_wrap=True)
+    _Console(highlight=False, width=max(width, out.width)).print(shown)
 
 
 def state(value: str) -> Text:

@@ -38,7 +38,7 @@ class InstanceOptions:
 
     data_dir: Path
     port: int | None = None
-    """`None` takes the one of the last start, else 8080, else any free one; 0 takes any free one."""
+    """`None` takes the one of the last start, else 8080, else any free one; 0 takes the one of the last start, else any free one."""
     slots: int = 2
     gpus: str = ""
     pool: str = "default"
@@ -109,7 +109,7 @@ class Instance:
             if not ports.is_free(wanted):
                 raise CommandError(f"port {wanted} is used{ports.owner(wanted)}: stop it, or choose another with --port", USAGE)
             return wanted
-        return ports.keep_or_free(None if wanted == 0 else state.get("port") or DEFAULT_PORT)
+        return ports.keep_or_free(state.get("port") or (DEFAULT_PORT if wanted is None else None))
 
     def tend(self) -> None:
         """Restarts what died. Call it a few times per second.
