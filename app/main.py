@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -52,7 +53,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router)
     app.router.default = dashboard.Dashboard(settings.dashboard_dir)
     app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)
-    app.openapi = lambda: openapi.build(app)  # type: ignore[method-assign]
+    app.openapi = cache(lambda: openapi.build(app))  # type: ignore[method-assign]
     _refuse_open_routes(app)
     return app
 

@@ -6,6 +6,7 @@ from app.api.auth import authenticate
 from app.api.v1 import (
     artifacts,
     definitions,
+    document,
     events,
     experiments,
     jobs,
@@ -25,5 +26,5 @@ public = APIRouter(prefix=PREFIX)
 public.include_router(session.public_router)
 
 private = APIRouter(prefix=PREFIX, dependencies=[Depends(authenticate)])
-for part in (session, tokens, definitions, experiments, runs, jobs, series, events, leases, telemetry, artifacts, workers):
+for part in (session, tokens, document, definitions, experiments, runs, jobs, series, events, leases, telemetry, artifacts, workers):
     private.include_router(part.router)

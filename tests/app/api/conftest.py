@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -38,10 +37,3 @@ async def shared(module_database_url: str, tmp_path_factory: pytest.TempPathFact
     """A server for the tests of a module, which must leave no trace in it or not mind each other's."""
     async with serve(module_database_url, tmp_path_factory.mktemp("data")) as served:
         yield served
-
-
-@pytest.fixture
-async def served(database_url: str, tmp_path: Path) -> AsyncIterator[Served]:
-    """A server of its own for one test."""
-    async with serve(database_url, tmp_path / "data") as running:
-        yield running

@@ -7,6 +7,7 @@ from fastapi.routing import iter_route_contexts
 
 from app.api.auth import NEEDS
 from app.api.body import body_model
+from app.api.limits import LoginRate
 from app.api.openapi import dependants, need_of
 from app.main import create_app
 from app.settings import Settings
@@ -114,35 +115,35 @@ async def test_a_browser_login_needs_its_own_pages_for_changes(shared: Served) -
             assert (await client.post(path, headers=headers)).status_code == 403, headers
 
 
-async def test_a_login_ends_with_its_session_and_its_link_works_once(served: Served) -> None:
-    client, csrf = await served.browser()
+async def test_a_login_ends_with_its_session_and_its_link_works_once(shared: Served) -> None:
+    client, csrf = await shared.browser()
     async with contextlib.aclosing(client):
         headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
         assert (await client.delete("/api/v1/session", headers=headers)).status_code == 204
         assert (await client.get("/api/v1/session")).status_code == 401
 
 
-async def test_secrets_are_stored_as_hashes_only(served: Served) -> None:
+async def test_secrets_are_stored_as_hashes_only(shared: Served) -> None:
     from sqlalchemy import select
 
     from app.db.models import Attempt, LoginSession, Token
 
-    client, _ = await served.browser()
+    client, _ = await shared.browser()
     cookie = client.cookies["palestra_session"]
     await client.aclose()
-    async with served.database.read() as session:
+    async with shared.database.read() as session:
         stored = [*await session.scalars(select(Token.secret_hash)), *await session.scalars(select(LoginSession.secret_hash))]
         stored += [*await session.scalars(select(Attempt.token_hash))]
     assert all(len(text) == 64 and "_" not in text for text in stored)
     assert cookie not in stored
-    assert not set(served.tokens.values()) & set(stored)
+    assert not set(shared.tokens.values()) & set(stored)
 
 
-async def test_a_token_hands_out_no_more_than_it_has(served: Served) -> None:
-    async with served.client("reader") as client:
+async def test_a_token_hands_out_no_more_than_it_has(shared: Served) -> None:
+    async with shared.client("reader") as client:
         answer = await client.post("/api/v1/tokens", json={"name": "more", "scopes": ["submit"]})
         assert answer.status_code == 403
-    async with served.client("user") as client:
+    async with shared.client("user") as client:
         made = (await client.post("/api/v1/tokens", json={"name": "w", "scopes": ["worker", "read"]})).json()
         assert made["secret"].startswith("plr_")
         listed = (await client.get("/api/v1/tokens", params={"limit": 1})).json()
@@ -151,13 +152,14 @@ async def test_a_token_hands_out_no_more_than_it_has(served: Served) -> None:
         rest = (await client.get("/api/v1/tokens", params={"cursor": listed["next_cursor"]})).json()
         assert made["id"] not in {token["id"] for token in rest["items"]}
         assert (await client.delete(f"/api/v1/tokens/{made['id']}")).status_code == 204
-    served.tokens["gone"] = made["secret"]
-    async with served.client("gone") as client:
+    shared.tokens["gone"] = made["secret"]
+    async with shared.client("gone") as client:
         assert (await client.get("/api/v1/session")).status_code == 401
 
 
-async def test_logins_by_password_are_slowed_down_and_tell_nothing(served: Served) -> None:
-    async with served.client() as client:
+async def test_logins_by_password_are_slowed_down_and_tell_nothing(shared: Served) -> None:
+    shared.app.state.login_rate = LoginRate()
+    async with shared.client() as client:
         answers = [
             await client.post("/api/v1/session", json={"user": name, "password": "x"}) for name in ("admin", "nobody") for _ in range(6)
         ]

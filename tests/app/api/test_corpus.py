@@ -1,6 +1,7 @@
 """The bad-input corpus: problem details with pointer, code and remedy; never a 500; never a partial change."""
 
 import asyncio
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import httpx
 import pytest
 
 from tests.app.api.corpus import Row, body_of, declaration, expand, rows
-from tests.app.api.serving import HOST, Served, serve
+from tests.app.api.serving import HOST, Served
 from tests.support.world import definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -102,9 +103,10 @@ async def test_a_refused_upload_leaves_no_file(shared: Served) -> None:
     before = _files(directory)
     async with shared.client("live_attempt") as client:
         base = f"/api/v1/attempts/{shared.names['live_attempt']}/artifacts"
-        declared = await client.post(base, json={**declaration(shared.names), "name": "other.bin"})
+        document = {**declaration(shared.names), "name": "other.bin", "size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
+        declared = await client.post(base, json=document)
         path = f"{base}/{declared.json()['id']}"
-        for content in (b"123456789", b"12345678901", b"0987654321"):
+        for content in (b"ab", b"abcd", b"cba"):
             assert (await client.put(path, content=content)).status_code == 422
     assert _files(directory) == before
 
@@ -129,56 +131,59 @@ async def test_telemetry_keeps_every_number_as_it_was(shared: Served) -> None:
     assert curve["last"][:3] == [None] * 3
 
 
-async def test_one_key_and_one_body_fifty_times_at_once_make_one_experiment(served: Served) -> None:
+def another(number: int) -> dict[str, Any]:
+    """Returns a valid definition that is not yet an experiment; a name alone makes no difference."""
+    return definition(name=f"number {number}", loop={"env_steps": 20_000 + number})
+
+
+async def test_one_key_and_one_body_fifty_times_at_once_make_one_experiment(shared: Served) -> None:
     """Row B20, with and without a key."""
-    body = {"definition": definition(name="at once"), "options": {"seeds": [0, 1]}}
-    async with served.client("user", timeout=60) as client:
+    body = {"definition": another(1), "options": {"seeds": [0, 1]}}
+    async with shared.client("user", timeout=60) as client:
         keyed = await asyncio.gather(
             *(client.post("/api/v1/experiments", json=body, headers={"Idempotency-Key": '"one"'}) for _ in range(50))
         )
         assert {answer.status_code for answer in keyed} == {201}
         assert len({answer.content for answer in keyed}) == 1
         assert sum("idempotency-replayed" in answer.headers for answer in keyed) == 49
-        plain = await asyncio.gather(
-            *(client.post("/api/v1/experiments", json={**body, "definition": definition(name="no key")}) for _ in range(50))
-        )
+        plain = await asyncio.gather(*(client.post("/api/v1/experiments", json={**body, "definition": another(2)}) for _ in range(50)))
         assert sorted(answer.status_code for answer in plain) == [200] * 49 + [201]
         assert len({answer.json()["id"] for answer in plain}) == 1
         runs = (await client.get(f"/api/v1/experiments/{plain[0].json()['id']}/runs")).json()["items"]
         assert sorted(run["seed"] for run in runs) == [0, 1]
 
 
-async def test_one_key_with_two_bodies_is_refused(served: Served) -> None:
+async def test_one_key_with_two_bodies_is_refused(shared: Served) -> None:
     """Row B21; another user of the same key is another key."""
-    async with served.client("user") as client:
+    async with shared.client("user") as client:
         send = lambda path, body: client.post(path, json=body, headers={"Idempotency-Key": "k"})  # noqa: E731
         first = await send("/api/v1/experiments", {"definition": definition()})
         assert first.status_code in {200, 201}
-        other = await send("/api/v1/experiments", {"definition": definition(name="other")})
+        other = await send("/api/v1/experiments", {"definition": another(1)})
         assert (other.status_code, other.json()["code"]) == (409, "idempotency_key_reused")
-        elsewhere = await send(f"/api/v1/runs/{served.names['lost_run']}/jobs", {"schedule": "train"})
+        elsewhere = await send(f"/api/v1/runs/{shared.names['lost_run']}/jobs", {"schedule": "train"})
         assert elsewhere.status_code == 409
         assert (await client.post("/api/v1/experiments", json={}, headers={"Idempotency-Key": "x" * 256})).status_code == 422
-    async with served.client("foreign") as client:
-        foreign = await client.post("/api/v1/experiments", json={"definition": definition(name="third")}, headers={"Idempotency-Key": "k"})
+    async with shared.client("foreign") as client:
+        foreign = await client.post("/api/v1/experiments", json={"definition": another(2)}, headers={"Idempotency-Key": "k"})
         assert foreign.status_code == 201
 
 
-async def test_a_refused_request_does_not_use_its_key_up(served: Served) -> None:
-    async with served.client("user") as client:
+async def test_a_refused_request_does_not_use_its_key_up(shared: Served) -> None:
+    async with shared.client("user") as client:
         bad = await client.post("/api/v1/experiments", json={"definition": {}}, headers={"Idempotency-Key": "again"})
         assert bad.status_code == 422
         good = await client.post("/api/v1/experiments", json={"definition": definition()}, headers={"Idempotency-Key": "again"})
         assert good.status_code in {200, 201}
 
 
-async def test_ten_thousand_equal_doorbells_start_one_attempt(served: Served) -> None:
+async def test_ten_thousand_equal_doorbells_start_one_attempt(shared: Served) -> None:
     """Row M4, as the server sees it: each doorbell becomes a claim."""
-    claim = {"job_id": served.names["queued_job"], "expected_attempt": 1, "worker_id": served.names["worker"]}
-    async with served.client("worker", timeout=60) as client:
+    claim = {"job_id": shared.names["queued_job"], "expected_attempt": 1, "worker_id": shared.names["worker"]}
+    async with shared.client("worker", timeout=60) as client:
         answers = await asyncio.gather(*(client.post("/api/v1/leases", json={**claim, "slot": 4 + index % 12}) for index in range(60)))
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * 59
-    async with served.client("user") as client:
+    async with shared.client("user") as client:
         assert (await client.get(f"/api/v1/jobs/{claim['job_id']}")).json()["attempts"] == 1
 
 
@@ -201,12 +206,12 @@ async def test_a_body_beyond_the_bound_is_not_read_to_its_end(shared: Served) ->
         assert declared.status_code == 413
 
 
-async def test_a_crash_is_told_without_its_cause(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_crash_is_told_without_its_cause(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the secret of the house")
 
     monkeypatch.setattr("app.services.runs.list_runs", fail)
-    async with serve(database_url, tmp_path / "data") as served, served.client("user") as client:
+    async with shared.client("user") as client:
         answer = await client.get("/api/v1/runs?experiment=a-secret")
     assert answer.status_code == 500
     assert answer.json()["code"] == "internal_error"

@@ -1,0 +1,16 @@
+"""The OpenAPI document of this very server."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from app.api.auth import Anyone
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/openapi.json")
+async def get_openapi_document(request: Request, principal: Anyone) -> dict[str, Any]:  # noqa: ARG001 - authorises
+    """Returns the OpenAPI 3.1 document."""
+    document: dict[str, Any] = request.app.openapi()
+    return document

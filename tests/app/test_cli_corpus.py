@@ -1,0 +1,172 @@
+"""Rows C of the bad-input corpus in real processes, and what takes more than one: two servers on a file, Ctrl-C, a broken pipe."""
+
+import base64
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from app.db.migrate import upgrade
+from tests.support.postgres import PostgresServer
+from tests.support.stack import wait_for
+
+pytestmark = pytest.mark.processes
+
+REPOSITORY = Path(__file__).parents[2]
+ROWS = yaml.safe_load((REPOSITORY / "tests/corpus/cli.yaml").read_text("utf-8"))["rows"]
+MODULES = {"server": "app.main", "daemons": "app.daemons", "admin": "app.admin", "db": "app.db", "palestra": "palestra.cli"}
+
+
+@pytest.fixture(scope="module")
+def busy_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def environment(directory: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
+    return {**kept, "PALESTRA_DATA_DIR": str(directory), "PYTHONPATH": str(REPOSITORY), "XDG_CONFIG_HOME": str(directory), **more}
+
+
+def command(arguments: list[str]) -> list[str]:
+    return [sys.executable, "-m", MODULES[arguments[0]], *arguments[1:]]
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=f"{row['id']}-{row['name']}") for row in ROWS])
+def test_a_row_of_the_corpus(row: dict[str, Any], tmp_path: Path, busy_port: int) -> None:
+    names = {"dir": str(tmp_path), "busy": str(busy_port), "pid": str(os.getpid())}
+    for name, content in row.get("files", {}).items():
+        (tmp_path / name).write_text(content)
+    for name, content in row.get("base64_files", {}).items():
+        (tmp_path / name).write_bytes(base64.b64decode(content))
+    done = subprocess.run(
+        command([argument.format(**names) for argument in row["run"]]),
+        env=environment(tmp_path, **row.get("env", {})),
+        cwd=tmp_path,
+        input=row.get("stdin", ""),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == row["exit"], done.stderr
+    assert row["error"].format(**names) in done.stderr.replace("\n", " "), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "secret-word" not in done.stderr + done.stdout
+    assert len(done.stderr.splitlines()) <= 12
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(directory: Path, *arguments: str, stderr: Any = subprocess.PIPE) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(["server", "--no-daemons", *arguments]), env=environment(directory), stdout=subprocess.DEVNULL, stderr=stderr, text=True
+    )
+
+
+def wait_until_ready(process: subprocess.Popen[str], url: str | None = None) -> None:
+    """Waits for the server's own line, or where nobody reads its lines for its answer."""
+    if process.stderr is None:
+        wait_for(lambda: process.poll() is None and _answers(f"{url}/readyz"), 60, "the server is ready")
+        return
+    assert any("server.ready" in line for line in process.stderr), "the server ended"
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url).is_success
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture
+def directory(tmp_path: Path, migrated_sqlite: Path) -> Path:
+    shutil.copy(migrated_sqlite, tmp_path / "palestra.db")
+    return tmp_path
+
+
+def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> None:
+    """Row C4."""
+    first = start(directory, "--port", str(free_port()))
+    try:
+        wait_until_ready(first)
+        second = subprocess.run(
+            command(["server", "--port", str(free_port())]),
+            env=environment(directory),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert second.returncode == 1
+        assert f"is already open by pid {first.pid}" in second.stderr
+    finally:
+        first.terminate()
+        assert first.wait(20) == 0
+        first.communicate()
+    third = start(directory, "--port", str(free_port()))
+    wait_until_ready(third)
+    third.terminate()
+    third.communicate(timeout=20)
+    assert third.returncode == 0
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_ends_the_server_with_130(directory: Path, presses: int) -> None:
+    """Row C9."""
+    process = start(directory, "--port", str(free_port()))
+    wait_until_ready(process)
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+def test_a_newer_schema_is_refused(directory: Path) -> None:
+    """Row C3."""
+    import sqlite3
+
+    with sqlite3.connect(directory / "palestra.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    done = subprocess.run(command(["server"]), env=environment(directory), capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "newer schema 9999" in done.stderr
+    assert "upgrade Palestra" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
+def test_a_read_only_file_is_refused(directory: Path) -> None:
+    """Row C3."""
+    (directory / "palestra.db").chmod(0o400)
+    done = subprocess.run(command(["server"]), env=environment(directory), capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "read-only" in done.stderr
+
+
+def test_a_wrong_password_is_told_without_it(postgres_server: PostgresServer, tmp_path: Path, worker_id: str) -> None:
+    """Row C3, on a server that asks for passwords or not: the password appears nowhere."""
+    url = postgres_server.create_database(f"start_{worker_id}")
+    upgrade(url)
+    missing = url.rsplit("/", 1)[0] + "/no_such_database?password=secret-word"
+    done = subprocess.run(
+        command(["server", "--database-url", missing]), env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "the database cannot be used" in done.stderr
+    assert "secret-word" not in done.stderr
