@@ -8,7 +8,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .setup
-NODE := tools/with-node.sh
+NODE := .ci/tools/with-node.sh
 FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json \
 	frontend/postcss.config.cjs -type f 2>/dev/null)
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
@@ -33,7 +33,7 @@ up: $(STAMPS)/run $(STAMPS)/frontend
 	@$(BIN)/palestra up $(UP)
 
 test: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
-	@tools/test.sh "$(BIN)" $(TEST)
+	@.ci/tools/test.sh "$(BIN)" $(TEST)
 
 test-slow: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@$(BIN)/pytest -m slow --timeout 7200 $(TEST)
@@ -57,15 +57,15 @@ clean:
 	rm -rf $(STAMPS) $(VENV) frontend/node_modules frontend/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
-	@tools/make-venv.sh $(VENV)
+	@.ci/tools/make-venv.sh $(VENV)
 
 # What runs: server, worker, embedded broker. The tools of the tests come on top.
 $(STAMPS)/run: pyproject.toml constraints.txt | $(BIN)/python
-	@tools/install.sh $(BIN) "server,worker,embedded"
+	@.ci/tools/install.sh $(BIN) "server,worker,embedded"
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
-	@tools/install.sh $(BIN) "server,worker,embedded,dev"
+	@.ci/tools/install.sh $(BIN) "server,worker,embedded,dev"
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/run $@
 
 $(STAMPS)/npm: frontend/package-lock.json | $(STAMPS)/run
@@ -79,5 +79,5 @@ $(STAMPS)/frontend: $(STAMPS)/npm $(FRONTEND_SOURCES)
 	@touch $@
 
 $(STAMPS)/chromium:
-	@tools/ensure-chromium.sh
+	@.ci/tools/ensure-chromium.sh
 	@mkdir -p $(STAMPS) && touch $@

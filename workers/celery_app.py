@@ -22,12 +22,12 @@ from celery.worker import state as celery_state
 from kombu.entity import Queue
 
 from palestra.contract.work_order import RegistrationAnswer
-from workers.agent import Agent, take_census
-from workers.broker import SETTINGS, install_transport, masked, real_url
-from workers.options import USAGE, UsageError, WorkerOptions, parse_options
+from workers.machine.agent import Agent, take_census
+from workers.machine.broker import SETTINGS, install_transport, masked, real_url
+from workers.machine.options import USAGE, UsageError, WorkerOptions, parse_options
+from workers.machine.worker_log import configure, get_logger
 from workers.slots import Slots
 from workers.tasks import Ring, RingSettings
-from workers.worker_log import configure, get_logger
 
 _MAX_PROCESSES: Final = 4
 """Processes that answer doorbells. Answering takes a second, so a few serve any number of slots."""

@@ -2,7 +2,7 @@
 
     python -m workers.child --attempt-dir DIR [--control-fd N]
 
-Has no network and no token: it reads and writes files of its attempt's directory (`workers.attempts`). It turns every end into one
+Has no network and no token: it reads and writes files of its attempt's directory (`workers.machine.attempts`). It turns every end into one
 `AttemptReport`, written last; without the option, the control pipe is named by the environment.
 """
 
@@ -22,7 +22,6 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
-from workers.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.build.assemble import TrainingContext, assemble_training
 from workers.build.runtime import device_name, prepare_process, versions
 from workers.control import ControlFlag
@@ -31,6 +30,7 @@ from workers.core.protocols import ClockView
 from workers.core.types import StopReason
 from workers.entrypoints import native
 from workers.failures import describe_failure
+from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.record.progress import ProgressFile
 from workers.snapshot.store import LoadedSnapshot, load_snapshot
 

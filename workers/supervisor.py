@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final
 
 from palestra.contract.work_order import WorkOrder
-from workers.attempts import AttemptDirectory, write_identity
-from workers.credentials import Credentials
-from workers.processes import adopt_orphans, identify
-from workers.supervision import Supervision
-from workers.trainer_process import TRAINER_MODULE, TrainerOptions
-from workers.worker_log import configure, get_logger
+from workers.machine.attempts import AttemptDirectory, write_identity
+from workers.machine.credentials import Credentials
+from workers.machine.processes import adopt_orphans, identify
+from workers.machine.worker_log import configure, get_logger
+from workers.supervision.lifecycle import Supervision
+from workers.supervision.trainer_process import TRAINER_MODULE, TrainerOptions
 
 READY: Final = b"ready\n"
 

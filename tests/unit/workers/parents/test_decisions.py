@@ -14,17 +14,17 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.options import Limits, Resources
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport, Gpu
-from workers.agent import take_census
-from workers.attempts import AttemptDirectory, write_identity
-from workers.backoff import Backoff
-from workers.broker import SETTINGS, masked, real_url
 from workers.celery_app import make_app
-from workers.endings import Ending, report_of
-from workers.limits import Breach, LimitWatch
-from workers.options import UsageError, choose_gpus, parse_options, read_token
-from workers.order_box import OrderBox
-from workers.processes import ProcessIdentity, boot_id, identify
+from workers.machine.agent import take_census
+from workers.machine.attempts import AttemptDirectory, write_identity
+from workers.machine.backoff import Backoff
+from workers.machine.broker import SETTINGS, masked, real_url
+from workers.machine.options import UsageError, choose_gpus, parse_options, read_token
+from workers.machine.processes import ProcessIdentity, boot_id, identify
 from workers.slots import Slots, gpus_of_slot
+from workers.supervision.endings import Ending, report_of
+from workers.supervision.limits import Breach, LimitWatch
+from workers.supervision.order_box import OrderBox
 
 BREACH = Breach(Cause.TIME_LIMIT, "too long")
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from palestra.contract.telemetry import MAX_LOG_LINE
-from workers import log_tail
-from workers.log_tail import LogTail
+from workers.supervision import log_tail
+from workers.supervision.log_tail import LogTail
 
 RUN = "run_" + "0" * 26
 

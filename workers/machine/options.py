@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.names import Name, Title
 from palestra.contract.work_order import Gpu
-from workers.sampling import list_gpus
+from workers.machine.sampling import list_gpus
 
 USAGE: Final = 2
 """Exit status of a worker that was started wrongly: starting it again would not help."""

@@ -11,18 +11,18 @@ from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport, Failure, Renewal, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
 from palestra.telemetry.transport import open_client
-from workers.attempts import AttemptDirectory, write_atomically
-from workers.credentials import Credentials
-from workers.endings import Ending, report_of
-from workers.inputs import InputError, fetch_inputs
-from workers.limits import MEMORY_EVERY_SECONDS, Breach, LimitWatch
-from workers.observer import Observer
-from workers.order_box import OrderBox
-from workers.processes import out_of_memory_kills, reap_orphans
-from workers.sampling import Sampler, resident_mib
-from workers.server_link import LinkParts, ServerLink
-from workers.trainer_process import TrainerOptions, TrainerProcess
-from workers.worker_log import Logger
+from workers.machine.attempts import AttemptDirectory, write_atomically
+from workers.machine.credentials import Credentials
+from workers.machine.processes import out_of_memory_kills, reap_orphans
+from workers.machine.sampling import Sampler, resident_mib
+from workers.machine.worker_log import Logger
+from workers.supervision.endings import Ending, report_of
+from workers.supervision.inputs import InputError, fetch_inputs
+from workers.supervision.limits import MEMORY_EVERY_SECONDS, Breach, LimitWatch
+from workers.supervision.observer import Observer
+from workers.supervision.order_box import OrderBox
+from workers.supervision.server_link import LinkParts, ServerLink
+from workers.supervision.trainer_process import TrainerOptions, TrainerProcess
 
 TICK_SECONDS: Final = 0.2
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from palestra.contract.states import Order
-from workers.attempts import ATTEMPT_VARIABLE, CONTROL_FD_VARIABLE, AttemptDirectory, write_identity
-from workers.launch import SUPERVISOR_VARIABLE
-from workers.processes import ProcessIdentity, identify, kill_tree, python_environment, tree
+from workers.machine.attempts import ATTEMPT_VARIABLE, CONTROL_FD_VARIABLE, AttemptDirectory, write_identity
+from workers.machine.processes import ProcessIdentity, identify, kill_tree, python_environment, tree
+from workers.supervision.launch import SUPERVISOR_VARIABLE
 
 TRAINER_MODULE: Final = "workers.child"
 
@@ -111,7 +111,7 @@ class TrainerProcess:
 
     def _start_watchdog(self, inherited: tuple[int, ...]) -> subprocess.Popen[bytes]:
         read_end, self._watchdog_stdin = os.pipe()
-        command = [sys.executable, "-m", "workers.watchdog", str(self._directory.root)]
+        command = [sys.executable, "-m", "workers.supervision.watchdog", str(self._directory.root)]
         try:
             return subprocess.Popen(  # noqa: S603 - our own module
                 command, stdin=read_end, pass_fds=inherited, start_new_session=True, env=python_environment(os.environ)
@@ -120,7 +120,7 @@ class TrainerProcess:
             os.close(read_end)
 
     def _start(self, options: TrainerOptions, environ: Mapping[str, str], control: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "workers.launch", options.module, "--attempt-dir", str(self._directory.root)]
+        command = [sys.executable, "-m", "workers.supervision.launch", options.module, "--attempt-dir", str(self._directory.root)]
         with self._directory.trainer_log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - our own module
                 command,

@@ -8,9 +8,9 @@ from typing import Final
 
 from palestra.contract.states import Cause
 from palestra.contract.work_order import SnapshotFileRef, SnapshotRef, WorkOrder
-from workers.agent_api import AttemptApi, DamagedError, RefusedError, UnreachableError
-from workers.attempts import AttemptDirectory
-from workers.backoff import Backoff
+from workers.machine.agent_api import AttemptApi, DamagedError, RefusedError, UnreachableError
+from workers.machine.attempts import AttemptDirectory
+from workers.machine.backoff import Backoff
 
 _MAX_DAMAGED: Final = 5
 _LONGEST_WAIT: Final = 5.0

@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from workers.processes import ProcessIdentity
+from workers.machine.processes import ProcessIdentity
 
 CONTROL_FD_VARIABLE: Final = "PALESTRA_CONTROL_FD"
 ATTEMPT_VARIABLE: Final = "PALESTRA_ATTEMPT_ID"

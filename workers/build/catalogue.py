@@ -1,6 +1,6 @@
 """What this machine can train: run as a program of its own, since it imports gymnasium and the worker must not.
 
-python -m workers.catalogue        prints a Catalogue as JSON
+python -m workers.build.catalogue        prints a Catalogue as JSON
 """
 
 import contextlib

@@ -152,7 +152,7 @@ def _read_lines(path: Path) -> list[str]:
 
 def python_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns `environ` with the directory of our packages on Python's path, wherever a process starts."""
-    here = str(Path(__file__).resolve().parent.parent)
+    here = str(Path(__file__).resolve().parents[2])
     paths = [here, *(path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != here)]
     return {**environ, "PYTHONPATH": os.pathsep.join(paths)}
 

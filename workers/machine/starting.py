@@ -8,9 +8,9 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from workers.attempts import AttemptDirectory
-from workers.credentials import Credentials
-from workers.processes import python_environment
+from workers.machine.attempts import AttemptDirectory
+from workers.machine.credentials import Credentials
+from workers.machine.processes import python_environment
 from workers.slots import HeldSlot
 
 CONFIRM_SECONDS: Final = 30.0

@@ -1,6 +1,6 @@
 """The first lines of a trainer process: it dies with its supervisor, is the first to go when memory runs out, then becomes the trainer.
 
-    python -m workers.launch MODULE [ARGUMENT ...]
+    python -m workers.supervision.launch MODULE [ARGUMENT ...]
 
 The kernel's request "kill me when my parent dies" is made here, in the process itself, so that the supervisor can fork without running
 Python code between fork and exec.
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from workers.processes import die_with_parent
+from workers.machine.processes import die_with_parent
 
 SUPERVISOR_VARIABLE: Final = "PALESTRA_SUPERVISOR_PID"
 _OUT_OF_MEMORY_SCORE: Final = "500"

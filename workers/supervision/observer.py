@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from palestra.contract.telemetry import LogLines, RunRecord, SystemMetrics
 from palestra.telemetry.spool import SpoolWriter
-from workers.attempts import AttemptDirectory, read_json
-from workers.log_tail import LogTail
-from workers.sampling import Sampler
-from workers.worker_log import Logger
+from workers.machine.attempts import AttemptDirectory, read_json
+from workers.machine.sampling import Sampler
+from workers.machine.worker_log import Logger
+from workers.supervision.log_tail import LogTail
 
 SYSTEM_EVERY_SECONDS: Final = 5.0
 

@@ -1,6 +1,6 @@
 """Outlives a killed supervisor just long enough to end what it supervised.
 
-    python -m workers.watchdog ATTEMPT_DIRECTORY
+    python -m workers.supervision.watchdog ATTEMPT_DIRECTORY
 
 Its standard input is a pipe that only the supervisor can write to. A byte says that the supervisor ended by itself. The end of the pipe
 without one says that it was killed: every process of the attempt follows. The kernel already kills the trainer itself with its supervisor;
@@ -12,8 +12,8 @@ import signal
 import sys
 from pathlib import Path
 
-from workers.attempts import AttemptDirectory
-from workers.processes import kill_tree
+from workers.machine.attempts import AttemptDirectory
+from workers.machine.processes import kill_tree
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from palestra.contract.resources import ArtifactDeclaration
 from palestra.contract.telemetry import Note, SnapshotFile, SnapshotWritten
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
-from workers.agent_api import AttemptApi, RefusedError
-from workers.attempts import AttemptDirectory
+from workers.machine.agent_api import AttemptApi, RefusedError
+from workers.machine.attempts import AttemptDirectory
 
 _SNAPSHOT_MARK: Final = b'"snapshot_id"'
 _READ_RECORDS: Final = 5_000

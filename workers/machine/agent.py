@@ -24,12 +24,12 @@ from palestra.contract.work_order import (
     WorkerHeartbeat,
 )
 from palestra.telemetry.transport import open_client
-from workers.agent_api import RefusedError, UnreachableError, WorkerApi
-from workers.attempts import AttemptDirectory, attempts_under
-from workers.backoff import Backoff
-from workers.options import UsageError, WorkerOptions
-from workers.processes import boot_id, kill_tree, python_environment
-from workers.worker_log import get_logger
+from workers.machine.agent_api import RefusedError, UnreachableError, WorkerApi
+from workers.machine.attempts import AttemptDirectory, attempts_under
+from workers.machine.backoff import Backoff
+from workers.machine.options import UsageError, WorkerOptions
+from workers.machine.processes import boot_id, kill_tree, python_environment
+from workers.machine.worker_log import get_logger
 
 TICK_SECONDS: Final = 0.25
 _STARTING_SECONDS: Final = 60.0
@@ -175,7 +175,7 @@ def is_supervised(attempt: AttemptDirectory, now: float) -> bool:
 
 def read_catalogue() -> Catalogue | None:
     """Returns what this machine can train, as a process of its own tells it (that one loads gymnasium); `None` if it fails."""
-    command = [sys.executable, "-m", "workers.catalogue"]
+    command = [sys.executable, "-m", "workers.build.catalogue"]
     try:
         done = subprocess.run(  # noqa: S603 - our own module
             command, capture_output=True, timeout=_CATALOGUE_SECONDS, check=True, env=python_environment(os.environ)
@@ -189,7 +189,7 @@ def describe(options: WorkerOptions) -> Registration:
     """Returns how this worker introduces itself."""
     catalogue = read_catalogue()
     if catalogue is None:
-        get_logger().warning("catalogue.failed", remedy="python -m workers.catalogue tells why")
+        get_logger().warning("catalogue.failed", remedy="python -m workers.build.catalogue tells why")
     return Registration(
         name=options.name,
         pool=options.pool,

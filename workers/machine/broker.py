@@ -8,7 +8,7 @@ from typing import Any, Final
 import kombu.transport
 from kombu.transport import redis
 
-from workers.worker_log import get_logger
+from workers.machine.worker_log import get_logger
 
 _ALIASES: Final = {"valkey://": "redis://", "valkeys://": "rediss://", "valkey+socket://": "redis+socket://"}
 _TRANSPORT: Final = f"{__name__}:Transport"

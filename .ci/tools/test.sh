@@ -9,6 +9,6 @@ trap 'rm -rf "$reports"' EXIT
 failed=0
 "$bin/pytest" -n 2 --dist loadgroup -m "not slow and not gpu and not processes and not browser" --junitxml "$reports/unit.xml" "$@" || failed=1
 "$bin/pytest" -m "(processes or browser) and not slow and not gpu" --junitxml "$reports/processes.xml" "$@" || failed=1
-tools/with-node.sh npm --prefix frontend run --silent test -- --reporter=default --reporter=junit --outputFile.junit="$reports/frontend.xml" || failed=1
-"$bin/python" tools/total.py "$reports" || failed=1
+.ci/tools/with-node.sh npm --prefix frontend run --silent test -- --reporter=default --reporter=junit --outputFile.junit="$reports/frontend.xml" || failed=1
+"$bin/python" .ci/tools/total.py "$reports" || failed=1
 exit $failed

@@ -16,12 +16,12 @@ from palestra.contract.work_order import AttemptReport, Release, Renewal
 from palestra.telemetry.shipper import Shipper, StaleAttemptError
 from palestra.telemetry.spool import SpoolDamagedError, SpoolReader, SpoolWriter
 from palestra.telemetry.transport import HttpTransport
-from workers.agent_api import AttemptApi, RefusedError, UnreachableError
-from workers.attempts import AttemptDirectory
-from workers.backoff import Backoff
-from workers.order_box import OrderBox
-from workers.uploads import Uploader
-from workers.worker_log import Logger
+from workers.machine.agent_api import AttemptApi, RefusedError, UnreachableError
+from workers.machine.attempts import AttemptDirectory
+from workers.machine.backoff import Backoff
+from workers.machine.worker_log import Logger
+from workers.supervision.order_box import OrderBox
+from workers.supervision.uploads import Uploader
 
 GOODBYE_SECONDS: Final = 24 * 3_600.0
 """How long the end of an attempt waits for an absent server."""
