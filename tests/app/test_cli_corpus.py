@@ -15,7 +15,6 @@ import httpx
 import pytest
 import yaml
 
-from app.db.migrate import upgrade
 from tests.support.postgres import PostgresServer
 from tests.support.stack import wait_for
 
@@ -159,11 +158,9 @@ def test_a_read_only_file_is_refused(directory: Path) -> None:
     assert "read-only" in done.stderr
 
 
-def test_a_wrong_password_is_told_without_it(postgres_server: PostgresServer, tmp_path: Path, worker_id: str) -> None:
+def test_a_wrong_password_is_told_without_it(postgres_server: PostgresServer, tmp_path: Path) -> None:
     """Row C3, on a server that asks for passwords or not: the password appears nowhere."""
-    url = postgres_server.create_database(f"start_{worker_id}")
-    upgrade(url)
-    missing = url.rsplit("/", 1)[0] + "/no_such_database?password=secret-word"
+    missing = postgres_server.url("no_such_database") + "&password=secret-word"
     done = subprocess.run(
         command(["server", "--database-url", missing]), env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=60
     )
