@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     values = _read_arguments(arguments)
     try:
         settings = load_settings({"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config)
+        if values.command is _token:
+            _token_request(values)
         answer = asyncio.run(_run(settings, values))
     except (SettingsError, DatabaseStartError, DomainError) as error:
         sys.stderr.write(f"palestra admin: {scrub_text(str(error))}\n")
@@ -78,12 +80,16 @@ async def _link(_session: Session, settings: Settings, code: str) -> dict[str, A
 
 
 async def _token(session: Session, _settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
-    days = None if values.days == _NEVER else values.days
-    request = TokenRequest.model_validate_json(
-        canonical_json({"name": values.name, "scopes": values.scopes.split(","), "expires_in_days": days})
-    )
+    request = _token_request(values)
     membership = await access.bootstrap(session)
     return (await access.issue_token(session, membership.project_id, membership.user_id, request)).model_dump(mode="json")
+
+
+def _token_request(values: argparse.Namespace) -> TokenRequest:
+    days = None if values.days == _NEVER else values.days
+    return TokenRequest.model_validate_json(
+        canonical_json({"name": values.name, "scopes": values.scopes.split(","), "expires_in_days": days})
+    )
 
 
 def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

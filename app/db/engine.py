@@ -96,9 +96,13 @@ def async_url(url: str) -> str:
     """Returns the URL with the async driver of its database.
 
     Raises:
-        DatabaseUrlError: If it names neither SQLite nor PostgreSQL.
+        DatabaseUrlError: If it is no address, or names neither SQLite nor PostgreSQL.
     """
-    scheme = urlsplit(url).scheme.split("+", 1)[0]
+    try:
+        parts = urlsplit(url)
+        scheme, _ = parts.scheme.split("+", 1)[0], parts.port
+    except ValueError:
+        raise DatabaseUrlError("database_url is not a valid address: check its host and port") from None
     if scheme not in _DRIVERS:
         raise DatabaseUrlError(f"database_url must begin with sqlite:/// or postgresql://, not {scheme or 'nothing'}")
     return _DRIVERS[scheme] + url[url.index(":") :]

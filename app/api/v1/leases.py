@@ -14,7 +14,7 @@ from palestra.contract.work_order import Claim, ClaimAnswer, Release, Renewal, R
 router = APIRouter(prefix="/leases", tags=["leases"])
 
 
-@router.post("", status_code=201, responses={409: {}})
+@router.post("", status_code=201, responses={404: {}, 409: {}})
 async def claim_lease(
     principal: WorkerCaller, body: Annotated[Claim, json_body(Claim)], session: WriteSession, settings: SettingsDep
 ) -> ClaimAnswer:

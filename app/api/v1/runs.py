@@ -23,7 +23,7 @@ RunPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_a
 CreatedPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "env_step")))]
 
 
-@router.get("")
+@router.get("", responses={404: {}})
 async def list_runs(
     principal: Reader,
     session: ReadSession,

@@ -18,7 +18,7 @@ router = APIRouter(tags=["series"])
 MAX_LINES = 5_000
 
 
-@router.post("/series:query", response_model=SeriesResult)
+@router.post("/series:query", response_model=SeriesResult, responses={404: {}})
 async def query_series(principal: Reader, body: Annotated[SeriesQuery, json_body(SeriesQuery)], database: DatabaseDep) -> Response:
     """Returns curves and statistics over groups of runs on one common grid, and the event cursor to tail from."""
     result = await curves.query(database, principal, body)

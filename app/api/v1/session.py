@@ -15,7 +15,7 @@ public_router = APIRouter(tags=["access"])
 router = APIRouter(tags=["access"])
 
 
-@public_router.post("/session", status_code=201)
+@public_router.post("/session", status_code=201, responses={401: {}, 403: {}, 429: {}})
 async def log_in(
     request: Request, response: Response, body: Annotated[LoginRequest, json_body(LoginRequest)], session: WriteSession
 ) -> SessionView:
@@ -25,7 +25,7 @@ async def log_in(
     return _open(request, response, await access.login(session, body))
 
 
-@public_router.post("/session:redeem", status_code=201)
+@public_router.post("/session:redeem", status_code=201, responses={401: {}, 403: {}, 409: {}, 429: {}})
 async def redeem_link(
     request: Request, response: Response, body: Annotated[SetupRequest, json_body(SetupRequest)], session: WriteSession
 ) -> SessionView:
