@@ -67,6 +67,12 @@ export function groupColor(group: string, scheme: Scheme): string {
   return oklch(scheme === "light" ? light : dark, chroma, hue);
 }
 
+/** The group's hue at its strongest against the surface: a mean that lies over many members. */
+export function emphasis(group: string, scheme: Scheme): string {
+  const { hue, chroma } = hueOf(group);
+  return oklch(scheme === "light" ? 0.38 : 0.9, chroma * 0.85, hue);
+}
+
 /** The colour of one member of a group: the group's hue, its own lightness. `index` counts from 0 in a stable order. */
 export function memberColor(group: string, index: number, members: number, scheme: Scheme): string {
   const { hue, chroma, light, dark } = hueOf(group);

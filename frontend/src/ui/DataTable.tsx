@@ -22,7 +22,7 @@ export interface Column<Row extends RowData> {
   width?: number | string;
   align?: "right";
   /** Leaves out the column on narrower windows. */
-  hide?: "narrow" | "medium";
+  hide?: "narrow" | "medium" | "wide";
 }
 
 interface DataTableProps<Row extends RowData> {
@@ -47,7 +47,7 @@ const features = tableFeatures({
   sortedRowModel: createSortedRowModel(),
   columnMeta: {} as {
     align: "right" | undefined;
-    hide: "narrow" | "medium" | undefined;
+    hide: "narrow" | "medium" | "wide" | undefined;
     width: number | string | undefined;
   },
 });

@@ -1,4 +1,4 @@
-import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
+import { Button, type CSSVariablesResolver, createTheme, type MantineColorsTuple } from "@mantine/core";
 
 const clay: MantineColorsTuple = [
   "#fbf0ea",
@@ -53,6 +53,16 @@ const dark: MantineColorsTuple = [
   "#0e0b0a",
 ];
 
+/** Filled buttons are ink on paper and paper on ink: readable in both schemes, which shades of one tuple are not. */
+function filled(danger: boolean): Record<string, string> {
+  const tone = danger ? "var(--bad)" : "var(--ink)";
+  return {
+    "--button-bg": tone,
+    "--button-hover": `color-mix(in srgb, ${tone} 86%, var(--surface))`,
+    "--button-color": "var(--surface)",
+  };
+}
+
 /** Mantine in our colours and measures. */
 export const theme = createTheme({
   fontFamily: "var(--font-text)",
@@ -67,7 +77,12 @@ export const theme = createTheme({
   respectReducedMotion: true,
   fontSizes: { xs: "0.75rem", sm: "0.8125rem", md: "0.875rem", lg: "1rem", xl: "1.25rem" },
   components: {
-    Button: { defaultProps: { size: "xs", fw: 550 } },
+    Button: Button.extend({
+      defaultProps: { size: "xs", fw: 550 },
+      vars: (_theme, props) => ({
+        root: (props.variant ?? "filled") === "filled" ? filled(props.color === "red") : {},
+      }),
+    }),
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray", size: 28 } },
     TextInput: { defaultProps: { size: "xs" } },
     PasswordInput: { defaultProps: { size: "xs" } },

@@ -92,25 +92,23 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
 }
 
 function Legend({ shown, seeds, fewer }: { shown: number; seeds: boolean; fewer: boolean }) {
+  const entries = [
+    { look: classes.bold, text: `mean over ${shown === 1 ? "1 seed" : `${shown} seeds`}`, on: true },
+    { look: classes.dashed, text: "where only some seeds have a value", on: fewer },
+    { look: classes.band, text: "95 % bootstrap interval of the mean", on: shown >= 3 },
+    { look: classes.thin, text: "each seed", on: seeds },
+  ];
   return (
-    <p className={classes.legend}>
-      <span className={classes.bold} /> mean over {shown === 1 ? "1 seed" : `${shown} seeds`}
-      {fewer && (
-        <>
-          <span className={classes.dashed} /> where only some seeds have a value
-        </>
-      )}
-      {shown >= 3 && (
-        <>
-          <span className={classes.band} /> 95 % bootstrap interval of the mean
-        </>
-      )}
-      {seeds && (
-        <>
-          <span className={classes.thin} /> each seed
-        </>
-      )}
-    </p>
+    <ul className={classes.legend}>
+      {entries
+        .filter((entry) => entry.on)
+        .map((entry) => (
+          <li key={entry.text}>
+            <span className={entry.look} />
+            {entry.text}
+          </li>
+        ))}
+    </ul>
   );
 }
 

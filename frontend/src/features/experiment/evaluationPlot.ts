@@ -1,6 +1,6 @@
 import type { ExperimentDetail, GridGroup, Run, SeriesQuery, SeriesResult } from "@/api/types";
 import type { PlotBand, PlotData, PlotSeries, PlotSource } from "@/charts";
-import { alpha, groupColor, memberColor, type Scheme } from "@/lib/color";
+import { alpha, emphasis, groupColor, memberColor, type Scheme } from "@/lib/color";
 
 export const SERIES = "evaluation/mean";
 const MOST_BUCKETS = 1000;
@@ -46,6 +46,7 @@ export function evaluationPlot(
   seeds: boolean,
 ): EvaluationPlot {
   const base = groupColor(group, scheme);
+  const strong = result.series.length > 1 ? emphasis(group, scheme) : base;
   const order = new Map(runs.map((run, index) => [run.id, { run, index }]));
   const mean = result.groups[0];
   const columns: (number | null)[][] = [];
@@ -65,13 +66,14 @@ export function evaluationPlot(
     const member = order.get(one.run_id);
     if (member === undefined) continue;
     const color = memberColor(group, member.index, runs.length, scheme);
-    const look = { color: alpha(color, runs.length > 20 ? 0.45 : 0.75), width: 1.1 };
+    const look = { color: alpha(color, runs.length > 20 ? 0.32 : 0.75), width: 1.1 };
     add(one.mean, { label: `seed ${member.run.seed}`, ...look });
   }
   if (mean) {
     const { all, some } = meanColumns(mean, result.series.length);
-    if (some.some((y) => y !== null)) add(some, { label: "mean of fewer seeds", color: base, width: 2, dash: [5, 4] });
-    add(all, { label: "mean", color: base, width: 2.6, dots });
+    if (some.some((y) => y !== null))
+      add(some, { label: "mean of fewer seeds", color: strong, width: 2.2, dash: [5, 4] });
+    add(all, { label: "mean", color: strong, width: 2.6, dots });
   }
   const data = trimmed([result.grid, ...columns]);
   const points = result.series.reduce((sum, one) => sum + one.points, 0);

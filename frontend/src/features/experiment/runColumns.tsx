@@ -48,6 +48,7 @@ export function runColumns(
     {
       id: "progress",
       header: "Progress",
+      hide: "narrow",
       sort: (run) => run.progress.fraction ?? 0,
       cell: (run) => (
         <span className={classes.progress} title={`${compact(run.progress.env_step)} env steps`}>

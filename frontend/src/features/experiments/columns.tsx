@@ -22,7 +22,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       ),
     },
     { id: "state", header: "State", width: 124, cell: (row) => <StateBadge state={row.state} /> },
-    { id: "runs", header: "Runs", width: 156, hide: "narrow", cell: (row) => <StateCounts counts={row.runs} /> },
+    { id: "runs", header: "Runs", width: 172, hide: "narrow", cell: (row) => <StateCounts counts={row.runs} /> },
     {
       id: "score",
       header: "Latest evaluation",
@@ -43,7 +43,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       id: "id",
       header: "ID",
       width: 136,
-      hide: "medium",
+      hide: "wide",
       cell: (row) => (
         <span className={`${classes.id} mono`} title={row.id}>
           …{row.id.slice(-16)}

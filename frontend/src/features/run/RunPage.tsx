@@ -20,6 +20,7 @@ import { LogTab } from "./LogTab";
 import { ProvenanceTab } from "./ProvenanceTab";
 import { RunActions } from "./RunActions";
 import { FailureBanner, QualityBadge, RunFacts } from "./RunFacts";
+import classes from "./RunPage.module.css";
 import { type ChangeSearch, type RunSearch, TABS, type Tab } from "./search";
 import { useLiveRun } from "./useLiveRun";
 
@@ -99,7 +100,7 @@ function Loaded({ run }: { run: RunDetail }) {
         onChange={(next) => change({ tab: next === "curves" ? undefined : (next as Tab) })}
         keepMounted={false}
       >
-        <Tabs.List mb="md">
+        <Tabs.List mb="md" className={classes.tabs ?? ""}>
           {TABS.map((one) => (
             <Tabs.Tab key={one} value={one}>
               {LABELS[one]}
