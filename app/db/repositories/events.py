@@ -2,7 +2,7 @@
 
 Rows wait in the session and are inserted as the last act of its transaction. On PostgreSQL one advisory lock is held from that insert
 until the commit is visible, so ids rise in the order of visibility: who has seen id N has seen, or will never see, every id below N
-(`docs/decisions/0003-event-order.md`). SQLite has one writer and needs no lock.
+(`docs/decisions/0001-event-order.md`). SQLite has one writer and needs no lock.
 """
 
 from collections.abc import Sequence
