@@ -1,0 +1,71 @@
+"""The dashboard's files, its one page for every address, and nothing else of the disk."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.api.dashboard import Dashboard
+from app.main import create_app
+from app.settings import Settings
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> FastAPI:
+    dist = tmp_path / "dist"
+    (dist / "assets").mkdir(parents=True)
+    (dist / "index.html").write_text("<title>Palestra</title>")
+    (dist / "assets" / "app-1.js").write_text("go()")
+    (tmp_path / "secret.txt").write_text("secret")
+    return create_app(Settings(dashboard_dir=dist, data_dir=tmp_path))
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as opened:
+        yield opened
+
+
+async def test_every_address_shows_the_page(client: httpx.AsyncClient) -> None:
+    for path in ("/", "/login", "/runs/run_1", "/index.html"):
+        answer = await client.get(path)
+        assert (answer.status_code, answer.text) == (200, "<title>Palestra</title>")
+        assert answer.headers["cache-control"] == "no-cache"
+    assert (await client.head("/")).status_code == 200
+
+
+async def test_files_are_served_for_ever(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/assets/app-1.js")
+    assert answer.text == "go()"
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert "immutable" in answer.headers["cache-control"]
+
+
+@pytest.mark.parametrize("path", ["/../secret.txt", "/..%2fsecret.txt", "/assets/../../secret.txt", "/%2e%2e/secret.txt", "//etc/passwd"])
+async def test_nothing_else_of_the_disk_is_served(client: httpx.AsyncClient, path: str) -> None:
+    assert "secret" not in (await client.get(httpx.URL("http://localhost", raw_path=path.encode()))).text
+
+
+async def test_what_is_no_page(client: httpx.AsyncClient) -> None:
+    unknown = await client.get("/api/v2/runs")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
+    posted = await client.post("/login")
+    assert (posted.status_code, posted.headers["allow"]) == (405, "GET, HEAD")
+
+
+async def test_without_a_build_the_page_says_how_to_make_one(tmp_path: Path) -> None:
+    app = create_app(Settings(dashboard_dir=tmp_path / "none", data_dir=tmp_path))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+        answer = await client.get("/")
+    assert answer.status_code == 404
+    assert "not built" in answer.text
+
+
+def test_files_are_found_again_after_a_build(tmp_path: Path) -> None:
+    dashboard = Dashboard(tmp_path)
+    dashboard.load()
+    (tmp_path / "index.html").write_text("x")
+    dashboard.load()
+    assert dashboard._files == {"/index.html": tmp_path / "index.html"}

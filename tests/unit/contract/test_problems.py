@@ -1,0 +1,73 @@
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from palestra.contract.options import Submission
+from palestra.contract.problems import explain, nearest, pointer
+from palestra.contract.telemetry import TelemetryBatch
+from tests.support.world import definition
+
+
+def problems(document: dict[str, Any], model: Any = Submission) -> list[tuple[str, str, str]]:
+    with pytest.raises(ValidationError) as refused:
+        model.model_validate_json(json.dumps(document))
+    return [(problem.pointer, problem.code, problem.message) for problem in explain(refused.value, model)]
+
+
+def test_pointers_leave_out_what_only_pydantic_knows() -> None:
+    hooks = [{"name": "nan_guard", "updates": 0}]
+    assert problems({"definition": definition(hooks=hooks)}) == [
+        ("/definition/hooks/0/updates", "out_of_range", "must be greater than or equal to 1")
+    ]
+    found = problems({"definition": definition(env={"id": "CartPole-v1", "kwargs": {"a": [1]}})})
+    assert found == [("/definition/env/kwargs/a", "wrong_type", "must be a string, a number, true, false or null")]
+
+
+def test_every_fault_is_told_once_and_none_that_only_follows() -> None:
+    found = problems({"definition": definition(agent={"name": "dqn", "gamma": 2, "lr": 1}), "options": {"seeds": [-1, "x"]}})
+    assert [place for place, _, _ in found] == ["/definition/agent/gamma", "/definition/agent/lr", "/options/seeds/0", "/options/seeds/1"]
+
+
+def test_the_input_is_never_repeated() -> None:
+    secret = "hunter2-hunter2"
+    documents = [
+        {"definition": definition(name=[secret])},
+        {"definition": definition(agent={"name": secret})},
+        {"definition": definition(agent={"name": "dqn", "loss": secret})},
+        {"definition": definition(env={"id": "../" + secret})},
+        {"definition": definition(loop={"env_steps": secret})},
+    ]
+    for document in documents:
+        assert secret not in json.dumps(problems(document))
+
+
+def test_telemetry_is_told_by_record() -> None:
+    record = {
+        "type": "points",
+        "run": "run_" + "0" * 26,
+        "series": "a b",
+        "env_step": [1],
+        "update": [0],
+        "episode": [0],
+        "wall": [0],
+        "value": [1],
+    }
+    assert problems({"first_seq": 1, "records": [record]}, TelemetryBatch)[0][:2] == ("/records/0/series", "pattern")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("lr", "learning_rate"), ("learnig_rate", "learning_rate"), ("Gamma", "gamma"), ("buffer", "buffer_size"), ("zzz", None), ("", None)],
+)
+def test_the_nearest_name(name: str, told: str | None) -> None:
+    known = ["learning_rate", "gamma", "buffer_size", "batch_size"]
+    assert nearest(name, known) == (f"; did you mean {told}?" if told else "")
+
+
+def test_pointers_are_escaped_and_short() -> None:
+    assert pointer(["a/b", "~", 0]) == "/a~1b/~0/0"
+    assert pointer([]) == ""
+    assert len(pointer(["x" * 1_000])) < 80
+    assert pointer(["\n\x1b[31m"]).isprintable()

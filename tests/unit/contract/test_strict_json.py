@@ -1,0 +1,60 @@
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palestra.contract.strict_json import JsonError, check_json
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_what_json_writes_is_read_back(value: object) -> None:
+    assert check_json(json.dumps(value, ensure_ascii=False).encode(), nul=True) == value
+    if "\\u0000" not in json.dumps(value):
+        assert check_json(json.dumps(value).encode()) == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "code", "pointer", "syntax"),
+    [
+        (b"", "invalid_json", "", True),
+        (b'{"a": 1', "invalid_json", "", True),
+        (b"\xff", "not_utf8", "", True),
+        (b"\xef\xbb\xbf{}", "byte_order_mark", "", True),
+        (b'{"a": {"b": 1, "b": 1}}', "duplicate_key", "", True),
+        (b"[" * 100_000, "too_deep", "", True),
+        (b"[" * 33 + b"]" * 33, "too_deep", "", True),
+        (b'{"a": [0, NaN]}', "not_finite", "/a/1", False),
+        (b'{"a": -1e400}', "not_finite", "/a", False),
+        (b'{"a": 1E+00400}', "not_finite", "/a", False),
+        (b'{"a/b": {"~": "\\ud800"}}', "not_unicode", "/a~1b/~0", False),
+        (b'{"a": "x\\u0000"}', "nul_character", "/a", False),
+        (b'{"a": ' + b"9" * 5_000 + b"}", "out_of_range", "", False),
+    ],
+)
+def test_what_is_refused(raw: bytes, code: str, pointer: str, *, syntax: bool) -> None:
+    with pytest.raises(JsonError) as refused:
+        check_json(raw)
+    assert (refused.value.code, refused.value.pointer, refused.value.syntax) == (code, pointer, syntax)
+
+
+def test_what_only_looks_alike_is_taken() -> None:
+    for raw in (b'["NaN"]', b'["1e999"]', b"[1e99, 1e-400]", b'["\\ud83d\\ude00"]', b"[" * 32 + b"]" * 32, b'["\\\\u0000"]'):
+        check_json(raw)
+
+
+def test_a_large_body_takes_little_more_than_reading_it() -> None:
+    raw = json.dumps({"records": [{"values": [index + 0.5 for index in range(50)]} for _ in range(2_000)]}).encode()
+    began = time.process_time()
+    json.loads(raw)
+    plain = time.process_time() - began
+    began = time.process_time()
+    check_json(raw)
+    assert time.process_time() - began < 10 * plain + 0.05
