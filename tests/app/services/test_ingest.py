@@ -19,7 +19,6 @@ from app.metrics import blocks
 from app.services import ingest
 from app.services.ingest import Delivery
 from app.services.intake import Intake
-from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
 from tests.support.records import Json, delivery
@@ -155,23 +154,6 @@ async def test_too_many_series_refuse_the_whole_batch(training: Training, monkey
     assert refusal.code == "too_many_metrics"
     assert await training.stored("a") == [1.0]
     assert await training.send(4, [records.points(training.run_id, "a", [2])]) == 4
-
-
-async def test_an_evaluate_job_may_not_write_training_state(training: Training) -> None:
-    run = training.run_id
-    await training.world.release(training.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
-    job = await _evaluate_job(training)
-    if job is None:
-        pytest.skip("needs a stored snapshot")
-    assert (await training.refused(1, [records.points(run, "loss", [1])], attempt_id=job)).code == "not_training"
-
-
-async def _evaluate_job(training: Training) -> str | None:
-    try:
-        job = await training.world.add_job(training.run_id, Schedule.EVALUATE)
-    except DomainError:
-        return None
-    return (await training.world.start(job.id, training.worker_id, slot=2)).work_order.attempt_id
 
 
 @pytest.mark.parametrize("value", [-0.0, 5e-324, 1.7976931348623157e308, "NaN", "Infinity", "-Infinity"])
