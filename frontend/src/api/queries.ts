@@ -89,7 +89,7 @@ export function evaluationsQuery(id: string) {
   return queryOptions({
     queryKey: keys.evaluations(id),
     queryFn: ({ signal }) =>
-      everyPage<t.Evaluation>(`/runs/${id}/evaluations`, { limit: 500, sort: "env_step" }, signal),
+      everyPage<t.Evaluation>(`/runs/${id}/evaluations`, { limit: 500, sort: "env_step", superseded: "true" }, signal),
   });
 }
 

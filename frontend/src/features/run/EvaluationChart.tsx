@@ -35,7 +35,7 @@ export function EvaluationChart({ evaluations, color, view, onZoom }: Evaluation
       <figcaption>
         <span>return</span>
         <span className="faint">mean, with smallest and largest episode</span>
-        <span className={classes.last}>{value(evaluations.at(-1)?.mean)}</span>
+        <span className={classes.last}>{value(evaluations.filter((one) => !one.superseded).at(-1)?.mean)}</span>
       </figcaption>
       <Suspense fallback={<Skeleton height={220} />}>
         <Plot
