@@ -214,9 +214,10 @@ class Hub:
             oldest, newest = await rows.bounds(session)
         if after > newest or after < oldest - 1 or last - after > MAX_REPLAY:
             raise ResyncError
+        wanted = rows.EventFilter(project_id=wish.project_id, runs=wish.runs, experiments=wish.experiments)
         while after < last:
             async with self._database.read() as session:
-                found = await rows.between(session, after, last, project_id=wish.project_id, limit=PAGE)
+                found = await rows.between(session, after, last, wanted, limit=PAGE)
                 events = await live_events.expand(session, found)
             yield [event for event in events if wish.takes(event)]
             after = found[-1].id if len(found) == PAGE else last

@@ -5,7 +5,8 @@ until the commit is visible, so ids rise in the order of visibility: who has see
 (`docs/decisions/0001-event-order.md`). SQLite has one writer and needs no lock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import event, func, insert, or_, select
@@ -32,11 +33,24 @@ async def after(session: Session, cursor: int, *, limit: int) -> Sequence[Event]
     return (await session.scalars(select(Event).where(Event.id > cursor).order_by(Event.id).limit(limit))).all()
 
 
-async def between(session: Session, cursor: int, last: int, *, project_id: str, limit: int) -> Sequence[Event]:
-    """Returns the rows that a project sees after `cursor` up to `last`, oldest first."""
-    visible = or_(Event.project_id == project_id, Event.project_id.is_(None))
-    query = select(Event).where(Event.id > cursor, Event.id <= last, visible).order_by(Event.id).limit(limit)
-    return (await session.scalars(query)).all()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which rows of the log to read; empty collections take every run and experiment."""
+
+    project_id: str
+    runs: Collection[str] = ()
+    experiments: Collection[str] = ()
+
+
+async def between(session: Session, cursor: int, last: int, wanted: EventFilter, *, limit: int) -> Sequence[Event]:
+    """Returns the rows after `cursor` up to `last` that the filter takes, oldest first."""
+    query = select(Event).where(Event.id > cursor, Event.id <= last)
+    query = query.where(or_(Event.project_id == wanted.project_id, Event.project_id.is_(None)))
+    if wanted.runs:
+        query = query.where(Event.run_id.in_(wanted.runs))
+    if wanted.experiments:
+        query = query.where(Event.experiment_id.in_(wanted.experiments))
+    return (await session.scalars(query.order_by(Event.id).limit(limit))).all()
 
 
 async def bounds(session: Session) -> tuple[int, int]:
