@@ -49,8 +49,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.touches = Touches()
     app.state.login_rate = LoginRate()
     errors.install(app)
-    for router in (health.router, v1.public, v1.private):
-        app.include_router(router)
+    app.include_router(health.router)
+    v1.include(app)
     app.router.default = dashboard.Dashboard(settings.dashboard_dir)
     app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)
     app.openapi = cache(lambda: openapi.build(app))  # type: ignore[method-assign]

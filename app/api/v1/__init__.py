@@ -1,6 +1,9 @@
 """Routes of version 1: everything behind authentication but the two routes that open a login."""
 
-from fastapi import APIRouter, Depends
+from types import ModuleType
+from typing import Final
+
+from fastapi import Depends, FastAPI
 
 from app.api.auth import authenticate
 from app.api.v1 import (
@@ -22,9 +25,25 @@ from app.api.v1 import (
 PREFIX = "/api/v1"
 PUBLIC_PATHS = frozenset({f"{PREFIX}/session", f"{PREFIX}/session:redeem"})
 
-public = APIRouter(prefix=PREFIX)
-public.include_router(session.public_router)
+PARTS: Final[tuple[ModuleType, ...]] = (
+    session,
+    tokens,
+    document,
+    definitions,
+    experiments,
+    runs,
+    jobs,
+    series,
+    events,
+    leases,
+    telemetry,
+    artifacts,
+    workers,
+)
 
-private = APIRouter(prefix=PREFIX, dependencies=[Depends(authenticate)])
-for part in (session, tokens, document, definitions, experiments, runs, jobs, series, events, leases, telemetry, artifacts, workers):
-    private.include_router(part.router)
+
+def include(app: FastAPI) -> None:
+    """Adds all routes. One level deep: the framework builds every route anew for each router around it, which takes time at start."""
+    app.include_router(session.public_router, prefix=PREFIX)
+    for part in PARTS:
+        app.include_router(part.router, prefix=PREFIX, dependencies=[Depends(authenticate)])
