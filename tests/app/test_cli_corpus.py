@@ -1,6 +1,7 @@
-"""Rows C of the bad-input corpus in real processes, and what takes more than one: two servers on a file, Ctrl-C, a broken pipe."""
+"""Rows C of the bad-input corpus, and what takes real processes: two servers on a file, Ctrl-C, a broken pipe."""
 
 import base64
+import importlib
 import os
 import shutil
 import signal
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,28 +44,58 @@ def command(arguments: list[str]) -> list[str]:
     return [sys.executable, "-m", MODULES[arguments[0]], *arguments[1:]]
 
 
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    exit_code: int
+    output: str
+    errors: str
+
+
 @pytest.mark.parametrize("row", [pytest.param(row, id=f"{row['id']}-{row['name']}") for row in ROWS])
-def test_a_row_of_the_corpus(row: dict[str, Any], tmp_path: Path, busy_port: int) -> None:
+def test_a_row_of_the_corpus(
+    row: dict[str, Any], tmp_path: Path, busy_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = {"dir": str(tmp_path), "busy": str(busy_port), "pid": str(os.getpid())}
     for name, content in row.get("files", {}).items():
         (tmp_path / name).write_text(content)
     for name, content in row.get("base64_files", {}).items():
         (tmp_path / name).write_bytes(base64.b64decode(content))
+    arguments = [argument.format(**names) for argument in row["run"]]
+    variables = environment(tmp_path, **row.get("env", {}))
+    if arguments[0] == "palestra":
+        done = run_process(arguments, variables, tmp_path, row.get("stdin", ""))
+    else:
+        done = run_here(arguments, variables, monkeypatch, capsys)
+    assert done.exit_code == row["exit"], done.errors
+    assert row["error"].format(**names) in done.errors.replace("\n", " "), done.errors
+    assert "Traceback" not in done.errors
+    assert "secret-word" not in done.errors + done.output
+    assert len(done.errors.splitlines()) <= 12
+
+
+def run_process(arguments: list[str], variables: dict[str, str], directory: Path, given: str) -> Done:
     done = subprocess.run(
-        command([argument.format(**names) for argument in row["run"]]),
-        env=environment(tmp_path, **row.get("env", {})),
-        cwd=tmp_path,
-        input=row.get("stdin", ""),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+        command(arguments), env=variables, cwd=directory, input=given, capture_output=True, text=True, check=False, timeout=60
     )
-    assert done.returncode == row["exit"], done.stderr
-    assert row["error"].format(**names) in done.stderr.replace("\n", " "), done.stderr
-    assert "Traceback" not in done.stderr
-    assert "secret-word" not in done.stderr + done.stdout
-    assert len(done.stderr.splitlines()) <= 12
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def run_here(arguments: list[str], variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Done:
+    """Runs a command of the server in this process: loading its libraries anew for each row would take minutes."""
+    module = importlib.import_module({"daemons": "app.daemons.__main__", "db": "app.db.__main__"}.get(arguments[0], MODULES[arguments[0]]))
+    monkeypatch.setattr(module, "configure_logging", lambda *_: None, raising=False)
+    for name in [name for name in os.environ if name.startswith("PALESTRA_")]:
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    try:
+        exit_code = module.main(arguments[1:])
+    except SystemExit as end:
+        exit_code = int(str(end.code))
+    captured = capsys.readouterr()
+    return Done(exit_code, captured.out, captured.err)
 
 
 def free_port() -> int:
