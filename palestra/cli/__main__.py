@@ -1,7 +1,19 @@
-"""`python -m palestra.cli`."""
+"""Where `palestra` and `python -m palestra.cli` begin."""
 
 import sys
 
-from palestra.cli.main import main
+_INTERRUPTED = 130
 
-sys.exit(main())
+
+def run() -> int:
+    """Runs the command; the imports take a good part of a second, so Ctrl-C already counts while they last."""
+    try:
+        from palestra.cli.main import main  # noqa: PLC0415 - as above
+
+        return main()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(run())

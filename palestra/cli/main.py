@@ -100,7 +100,3 @@ def _silence_output() -> None:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(null, stream.fileno())
     os.close(null)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -141,7 +141,16 @@ def _online(client: Client) -> bool:
         return False
 
 
-@pytest.mark.parametrize("seconds", [0.3, 1.5, 3.0, 5.0])
+def test_ctrl_c_during_the_imports_leaves_nothing(up: Up) -> None:
+    maps = Path(f"/proc/{up.process.pid}/maps")
+    wait_for(lambda: "pydantic_core" in maps.read_text(), 30, "the command imports its parts")
+    code, errors = up.stop()
+    assert code == 130
+    assert "Traceback" not in errors
+    assert marked(up.data.root) == []
+
+
+@pytest.mark.parametrize("seconds", [1.5, 3.0, 5.0])
 def test_ctrl_c_during_the_start_leaves_nothing(up: Up, seconds: float) -> None:
     time.sleep(seconds)
     code, errors = up.stop()
