@@ -13,7 +13,6 @@ FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.htm
 	frontend/postcss.config.cjs -type f 2>/dev/null)
 BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
-export PYTHONDONTWRITEBYTECODE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
 .PHONY: help demo up test test-slow check bench format clean
