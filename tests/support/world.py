@@ -55,7 +55,7 @@ def catalogue() -> dict[str, Any]:
             {"id": "CartPole-v1", "action_space": {"kind": "discrete", "n": 2}},
             {"id": "Pendulum-v1", "action_space": {"kind": "box", "shape": [1]}},
         ],
-        "schedules": ["train", "evaluate", "train_and_evaluate", "export"],
+        "schedules": ["train", "evaluate", "continuous_eval", "train_and_evaluate", "export"],
     }
 
 

@@ -4,7 +4,8 @@ A row holds `id`, `name`, what to send and what to expect. What to send is one o
 
 - `body` (text), `base64`, `json`, `repeat: [text, times]`: the whole body;
 - `set` or `set_repeat` (JSON pointer -> value), `splice` (JSON pointer -> JSON text): changes to a small valid submission;
-- `artifact`: changes to a small valid declaration; `upload`: content of the declared artifact;
+- `artifact`: changes to a small valid declaration, after the declaration `before` where given; `upload`: content of the artifact `before`
+  (else the small valid one), sent twice where the row says `stored`;
 - `batch`, `many_records`, `many_series`: telemetry.
 
 In texts `{name}` stands for one of the server's ids and `<x*n>` for x repeated n times. What to expect: `status`, and where given `code`,

@@ -60,7 +60,9 @@ def _check_problem(row: Row, answer: httpx.Response) -> None:
 async def _send(served: Served, row: Row) -> httpx.Response:
     names = {**served.names, **{f"token_of_{who}": token for who, token in served.tokens.items()}}
     if "upload" in row:
-        return await _upload(served, names, row["upload"])
+        return await _upload(served, names, row)
+    if "before" in row:
+        await _declare(served, names, row["before"])
     client, csrf = await served.browser() if row["as"] == "browser" else (served.client(row["as"]), "")
     try:
         return await client.send(_request(client, row, names, csrf))
@@ -85,13 +87,21 @@ def _request(client: httpx.AsyncClient, row: Row, names: dict[str, str], csrf: s
     return request
 
 
-async def _upload(served: Served, names: dict[str, str], content: str) -> httpx.Response:
+async def _declare(served: Served, names: dict[str, str], changes: Row) -> str:
     base = f"/api/v1/attempts/{names['live_attempt']}/artifacts"
     async with served.client("live_attempt") as client:
-        declared = await client.post(base, json=declaration(names))
-        assert declared.status_code == 201, declared.text
-        path = f"{base}/{declared.json()['id']}"
-        return await client.put(path, content=content.encode(), headers={"Content-Type": "application/octet-stream"})
+        declared = await client.post(base, json={**declaration(names), **changes})
+    assert declared.status_code == 201, declared.text
+    return f"{base}/{declared.json()['id']}"
+
+
+async def _upload(served: Served, names: dict[str, str], row: Row) -> httpx.Response:
+    path = await _declare(served, names, row.get("before", {}))
+    headers = {"Content-Type": "application/octet-stream"}
+    async with served.client("live_attempt") as client:
+        if row.get("stored"):
+            assert (await client.put(path, content=row["upload"].encode(), headers=headers)).status_code == 200
+        return await client.put(path, content=row["upload"].encode(), headers=headers)
 
 
 def _files(directory: Path) -> set[Path]:

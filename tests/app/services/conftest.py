@@ -1,0 +1,21 @@
+"""A run under training, with a store."""
+
+from pathlib import Path
+
+import pytest
+
+from app.db.engine import Database
+from app.services.blobs import BlobStore
+from tests.support.storing import Storing
+from tests.support.world import World, definition
+
+
+@pytest.fixture
+async def storing(world: World, database: Database, tmp_path: Path) -> Storing:
+    registered = await world.register(slots=12)
+    document = definition(snapshot={"keep_last": 2, "keep_best": True})
+    job = await world.one_job(document=document)
+    order = (await world.start(job.id, registered.worker_id)).work_order
+    directory = tmp_path / "blobs"
+    run_id = order.runs[0].run_id
+    return Storing(world, database, BlobStore(directory), directory, run_id, job.id, registered.worker_id, order.attempt_id)

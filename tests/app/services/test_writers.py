@@ -1,0 +1,147 @@
+"""A stale pack, a resumed run and a `continuous_eval` of one run: no two of them write over one another."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, select
+
+from app.db.engine import Database
+from app.db.models import Block, Job, JobRun, Series
+from app.db.repositories import attempts
+from app.domain.errors import ConflictError, InvalidError
+from app.metrics import blocks
+from app.services.blobs import BlobStore
+from palestra.contract.names import Schedule
+from palestra.contract.states import Cause, Outcome
+from palestra.contract.work_order import WorkOrder
+from tests.support import records
+from tests.support.storing import Storing, file_entry
+from tests.support.world import World
+
+EVALUATION_SLOT = 5
+
+
+@pytest.fixture
+async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
+    """A live attempt that trains two runs as one pack; the words of `Storing` speak of the first."""
+    registered = await world.register(slots=12)
+    await world.submit(seeds=[0, 1])
+    first, second = await world.jobs()
+    async with database.write() as session:
+        await session.execute(delete(Job).where(Job.id == second.id))
+        session.add(JobRun(job_id=first.id, run_id=second.run_ids[0], position=1))
+    order = (await world.start(first.id, registered.worker_id)).work_order
+    directory = tmp_path / "blobs"
+    run_id = first.run_ids[0]
+    return Storing(world, database, BlobStore(directory), directory, run_id, first.id, registered.worker_id, order.attempt_id)
+
+
+async def _lose(pack: Storing) -> None:
+    """The worker gives the pack up, the team stops its job; the process itself may still live."""
+    await pack.world.heartbeat(pack.worker_id, dead=[pack.attempt_id])
+    await pack.world.cancel(pack.job_id)
+
+
+async def _alone(pack: Storing) -> Storing:
+    """Goes on with the first run of a lost pack in a job of its own."""
+    job = await pack.world.add_job(pack.run_id, Schedule.TRAIN)
+    return await _take(pack, job.id, slot=1)
+
+
+async def _follower(training: Storing) -> Storing:
+    """Starts a `continuous_eval` of the run beside what trains it."""
+    job = await training.world.add_job(training.run_id, Schedule.CONTINUOUS_EVAL)
+    return await _take(training, job.id, slot=EVALUATION_SLOT)
+
+
+async def _take(storing: Storing, job_id: str, *, slot: int) -> Storing:
+    order = (await storing.world.start(job_id, storing.worker_id, slot=slot)).work_order
+    return replace(storing, job_id=job_id, attempt_id=order.attempt_id, seq=0)
+
+
+async def _values(storing: Storing, name: str) -> list[list[float]]:
+    """Returns the values of a series of the first run, a list per stored block, in their order."""
+    query = select(Block.content).join(Series).where(Series.run_id == storing.run_id, Series.name == name)
+    async with storing.database.read() as session:
+        found = await session.scalars(query.order_by(Block.fence, Block.first_seq))
+        return [blocks.decode(content).value.tolist() for content in found]
+
+
+async def _refused(writer: Storing, *content: records.Json) -> str:
+    """Returns the code of the answer to a batch that must not be taken."""
+    with pytest.raises((ConflictError, InvalidError)) as refusal:
+        await writer.send(*content)
+    return refusal.value.code
+
+
+async def test_a_pack_raises_the_fence_of_each_of_its_runs(pack: Storing) -> None:
+    both = (await pack.world.job(pack.job_id)).run_ids
+    assert [(await pack.world.run(run_id)).fence for run_id in both] == [1, 1]
+    await pack.world.heartbeat(pack.worker_id, dead=[pack.attempt_id])
+    order: WorkOrder = (await pack.world.claim(pack.job_id, pack.worker_id, attempt=2)).work_order
+    assert [(run.run_id, run.fence) for run in order.runs] == [(run_id, 2) for run_id in both]
+
+
+async def test_a_run_of_a_live_pack_is_not_trained_alone(pack: Storing) -> None:
+    for run_id in (await pack.world.job(pack.job_id)).run_ids:
+        with pytest.raises(ConflictError) as refusal:
+            await pack.world.add_job(run_id, Schedule.TRAIN)
+        assert refusal.value.code == "run_busy"
+
+
+async def test_a_stale_pack_and_a_run_resumed_alone(pack: Storing) -> None:
+    """The pack's late batch is refused as a whole, for the run that another trains and for the one that nobody trains."""
+    partner = (await pack.world.job(pack.job_id)).run_ids[1]
+    first = await pack.snapshot(100)
+    await pack.send(records.points(pack.run_id, "loss", [50, 150]), records.points(partner, "loss", [50]))
+    await _lose(pack)
+    alone = await _alone(pack)
+    await alone.send(records.points(alone.run_id, "loss", [150], [7.0]), records.evaluation(alone.run_id, 150, 3.0))
+    late = records.snapshot(pack.run_id, "snp_" + "0" * 26, 200, [file_entry("state", b"late")])
+    for content in (records.points(pack.run_id, "loss", [160]), records.points(partner, "loss", [160]), late):
+        assert await _refused(pack, content, records.evaluation(pack.run_id, 150, 9.0)) == "stale_attempt"
+    with pytest.raises(ConflictError, match="ended"):
+        await pack.declare("state", b"late", "snp_" + "0" * 26)
+    assert [row.mean for row in await alone.evaluations(superseded=True)] == [3.0]
+    assert {name: view.superseded for name, view in (await alone.snapshots()).items()} == {first: False}
+    assert await _values(alone, "loss") == [[50.0, 150.0], [7.0]]
+    assert (await pack.world.run(pack.run_id)).progress.env_step == 150
+
+
+async def test_a_pack_that_nobody_gave_up_is_stale_once_the_fence_of_one_run_is_higher(pack: Storing) -> None:
+    """What a healed partition looks like when only the fence can tell."""
+    async with pack.database.write() as session:
+        await attempts.raise_fences(session, [pack.run_id])
+    partner = (await pack.world.job(pack.job_id)).run_ids[1]
+    assert await _refused(pack, records.points(partner, "loss", [1])) == "stale_attempt"
+
+
+async def test_a_stale_pack_and_a_continuous_eval(pack: Storing) -> None:
+    """The evaluation of a snapshot outlives the pack that wrote it, and neither takes the other's place."""
+    first = await pack.snapshot(100)
+    follower = await _follower(pack)
+    await _lose(pack)
+    assert await _refused(pack, records.evaluation(pack.run_id, 100, 1.0, snapshot_id=first)) == "stale_attempt"
+    await follower.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
+    assert await _refused(follower, records.points(pack.run_id, "loss", [100])) == "not_training"
+    assert [(row.mean, row.superseded) for row in await pack.evaluations(superseded=True)] == [(8.0, False)]
+    assert (await pack.world.run(pack.run_id)).fence == 1, "who only reads raises no fence"
+
+
+async def test_a_resumed_run_and_a_continuous_eval(pack: Storing) -> None:
+    """The follower goes on beside the resumed run; its word about a snapshot that the resume left behind is kept and marked."""
+    first = await pack.snapshot(100)
+    follower = await _follower(pack)
+    await follower.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
+    left_behind = await pack.snapshot(200, upload=False)
+    await _lose(pack)
+    alone = await _alone(pack)
+    await alone.send(records.evaluation(alone.run_id, 150, 3.0))
+    await follower.send(records.evaluation(pack.run_id, 200, 9.0, snapshot_id=left_behind))
+    shown = [(row.mean, row.superseded) for row in await alone.evaluations(superseded=True)]
+    assert sorted(shown) == [(3.0, False), (8.0, False), (9.0, True)]
+    assert await _refused(follower, records.episodes(pack.run_id, [1])) == "not_training"
+    await pack.world.release(follower.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=follower.seq)
+    await alone.send(records.points(alone.run_id, "loss", [150]))
+    assert (await pack.world.run(pack.run_id)).fence == 2
