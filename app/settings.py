@@ -27,7 +27,7 @@ class SettingsError(ValueError):
 class Settings(BaseModel):
     """All settings of a server process."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     data_dir: Path = Path(".palestra")
     """Directory of the database file, the stored blobs and the pid files."""

@@ -6,17 +6,19 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from palestra.contract.described import Described
+
 JsonScalar = str | int | float | bool | None
 """A leaf of a JSON document."""
 
 
-class Document(BaseModel):
+class Document(Described):
     """A frozen, strict document: unknown keys, coercions and non-finite numbers are refused.
 
     Validate documents from JSON bytes (`model_validate_json`): strict mode then reads arrays as tuples and strings as enumerations.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def canonical_json(value: Any) -> bytes:

@@ -2,15 +2,17 @@
 
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from palestra.contract.described import Described
 
 Item = TypeVar("Item")
 
 
-class View(BaseModel):
+class View(Described):
     """An answer. Readers ignore members that they do not know, so that a newer server may add some."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True, ser_json_inf_nan="strings")
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="strings")
 
 
 class Page(View, Generic[Item]):

@@ -42,6 +42,10 @@ class Compiled:
     """
 
     def __init__(self, function: Callable[..., Any], fallback: Callable[..., Any]) -> None:
+        # Tells the compiler too, where the process asked for determinism before the compiler was there.
+        torch.use_deterministic_algorithms(
+            torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
+        )
         self._function = torch.compile(function, fullgraph=True)
         self._fallback = fallback
         self._proven = False

@@ -17,7 +17,8 @@ def prepare_process(resources: Resources, seed: int) -> str:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     device = "cuda" if resources.gpus and torch.cuda.is_available() else "cpu"
     torch.set_num_threads(resources.cpu_threads)
-    torch.use_deterministic_algorithms(mode=True, warn_only=device != "cpu")
+    # `use_deterministic_algorithms` would import the compiler, which takes as long as the rest of torch; see workers/agents/gradients.py.
+    torch.set_deterministic_debug_mode("error" if device == "cpu" else "warn")
     torch.backends.cudnn.benchmark = False
     seed_global(seed)
     return device
