@@ -1,4 +1,4 @@
-"""Administration from the machine that holds the database: `python -m app.admin bootstrap | token | login-link`.
+"""Administration from the machine that holds the database: `python -m app.admin bootstrap | token | login-link | prepare`.
 
 Answers one JSON object. There is no default password: the first login happens through a one-time link.
 """
@@ -14,7 +14,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from app.db.check import DatabaseStartError, check_database
-from app.db.engine import Database, Session
+from app.db.engine import Database, DatabaseUrlError, Session
+from app.db.migrate import upgrade
 from app.domain.errors import DomainError
 from app.logging import scrub_text
 from app.services import access
@@ -24,6 +25,7 @@ from palestra.contract.documents import canonical_json
 from palestra.contract.problems import explain
 
 _NEVER: Final = 0
+_TOKEN_DAYS: Final = 90
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,10 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load_settings({"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config)
         if values.command is _token:
             _token_request(values)
+        if values.command is _prepare:
+            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            upgrade(settings.database)
         answer = asyncio.run(_run(settings, values))
-    except (SettingsError, DatabaseStartError, DomainError) as error:
+    except (SettingsError, DatabaseStartError, DatabaseUrlError, DomainError) as error:
         sys.stderr.write(f"palestra admin: {scrub_text(str(error))}\n")
-        return 2 if isinstance(error, SettingsError) else 1
+        return 2 if isinstance(error, (SettingsError, DatabaseUrlError)) else 1
     except ValidationError as error:
         first = explain(error, TokenRequest)[0]
         sys.stderr.write(f"palestra admin: {first.pointer.removeprefix('/')} {first.message}\n")
@@ -79,6 +84,25 @@ async def _link(_session: Session, settings: Settings, code: str) -> dict[str, A
     return {"url": f"{settings.base_url}/login#code={code}", "code": code, "expires_in_seconds": settings.link_seconds}
 
 
+async def _prepare(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
+    """Makes what an embedded start needs in one process: each one would import the server again."""
+    tokens: dict[str, str | None] = {}
+    for name, scopes, file in values.token:
+        kept = await _is_good(session, Path(file), set(scopes.split(",")))
+        request = argparse.Namespace(name=name, scopes=scopes, days=_TOKEN_DAYS)
+        tokens[name] = None if kept else (await _token(session, settings, request))["secret"]
+    return {**await _login_link(session, settings, values), "tokens": tokens}
+
+
+async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
+    try:
+        secret = await asyncio.to_thread(file.read_text, "utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    principal = await access.principal_of_token(session, secret.strip())
+    return principal is not None and principal.scopes >= scopes
+
+
 async def _token(session: Session, _settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
     request = _token_request(values)
     membership = await access.bootstrap(session)
@@ -105,10 +129,13 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     token = commands.add_parser("token", help="make an API token of the first admin")
     token.add_argument("--name", required=True)
     token.add_argument("--scopes", required=True, help="comma-separated: read, submit, admin, worker")
-    token.add_argument("--days", type=int, default=90, help="life in days; 0 never expires")
+    token.add_argument("--days", type=int, default=_TOKEN_DAYS, help="life in days; 0 never expires")
     token.set_defaults(command=_token)
     link = commands.add_parser("login-link", help="make a one-time login link of the first admin")
     link.set_defaults(command=_login_link)
+    prepare = commands.add_parser("prepare", help="all before a start: upgrade, first project, tokens, login link")
+    prepare.add_argument("--token", nargs=3, action="append", default=[], metavar=("NAME", "SCOPES", "FILE"), help="kept if FILE holds it")
+    prepare.set_defaults(command=_prepare)
     return parser.parse_args(arguments)
 
 

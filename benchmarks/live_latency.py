@@ -65,7 +65,7 @@ def _measure(stack: Stack, seconds: float, runs: int) -> list[float]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         page = browser.new_page(base_url=stack.url)
-        page.goto(json.loads(stack.run("app.admin", "login-link"))["url"])
+        page.goto(stack.login_url)
         page.wait_for_url("**/experiments**")
         page.goto("/healthz")
         submitted = stack.submit(cartpole(10_000_000, name="latency"), seeds=list(range(runs)))

@@ -5,10 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy.exc import SQLAlchemyError
-
+from app.db.check import DatabaseStartError
 from app.db.engine import DatabaseUrlError
-from app.db.migrate import NewerSchemaError, upgrade
+from app.db.migrate import upgrade
 from app.settings import SettingsError, load_settings
 
 
@@ -26,17 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         version = upgrade(settings.database)
     except (SettingsError, DatabaseUrlError) as error:
         return _fail(str(error), 2)
-    except NewerSchemaError as error:
+    except DatabaseStartError as error:
         return _fail(str(error), 1)
-    except (SQLAlchemyError, OSError) as error:
-        return _fail(f"the database cannot be upgraded: {_first_line(error)}", 1)
     sys.stdout.write(f"database at version {version}\n")
     return 0
-
-
-def _first_line(error: Exception) -> str:
-    reason = getattr(error, "orig", None) or error
-    return next(iter(str(reason).strip().splitlines()), type(error).__name__)
 
 
 def _fail(sentence: str, exit_code: int) -> int:

@@ -10,16 +10,13 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
 
 import migrations
-from app.db.check import revisions
+from app.db.check import DatabaseStartError, revisions
 from app.db.engine import async_url
 
 _UPGRADE_LOCK: Final = 0x70616C_7570
-
-
-class NewerSchemaError(Exception):
-    """A newer Palestra made the database; the message is one line."""
 
 
 def upgrade(url: str, revision: str = "head") -> str:
@@ -30,17 +27,30 @@ def upgrade(url: str, revision: str = "head") -> str:
         revision: Step to go to.
 
     Raises:
-        NewerSchemaError: If a newer Palestra made the database.
+        DatabaseUrlError: If the address cannot be one.
+        DatabaseStartError: If a newer Palestra made the database, or it cannot be reached or changed.
     """
-    with _connection(url) as connection:
-        found = current(connection)
-        if found is not None and found not in revisions():
-            raise NewerSchemaError(f"the database has the newer schema {found}, this Palestra knows up to {head()}: upgrade Palestra")
-        connection.commit()
-        configuration = config()
-        configuration.attributes["connection"] = connection
-        command.upgrade(configuration, revision)
-        return current(connection) or ""
+    try:
+        with _connection(url) as connection:
+            return _upgrade(connection, revision)
+    except (SQLAlchemyError, OSError) as error:
+        raise DatabaseStartError(f"the database cannot be upgraded: {_first_line(error)}") from None
+
+
+def _upgrade(connection: Connection, revision: str) -> str:
+    found = current(connection)
+    if found is not None and found not in revisions():
+        raise DatabaseStartError(f"the database has the newer schema {found}, this Palestra knows up to {head()}: upgrade Palestra")
+    connection.commit()
+    configuration = config()
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, revision)
+    return current(connection) or ""
+
+
+def _first_line(error: Exception) -> str:
+    reason = getattr(error, "orig", None) or error
+    return next(iter(str(reason).strip().splitlines()), type(error).__name__)
 
 
 def current(connection: Connection) -> str | None:

@@ -49,6 +49,6 @@ describe.each(["light", "dark"] as const)("WCAG AA in %s", (scheme) => {
       groupColor(group, scheme),
       ...[0, 1, 2].map((i) => memberColor(group, i, 3, scheme)),
     ]);
-    for (const color of colors) expect(contrast(color, of("surface")), color).toBeGreaterThanOrEqual(2.4);
+    for (const color of colors) expect(contrast(color, of("surface")), color).toBeGreaterThanOrEqual(3);
   });
 });

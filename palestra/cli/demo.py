@@ -62,7 +62,7 @@ def demo(
     instance = Instance(InstanceOptions(data_dir=data_dir, port=port, slots=slots), lambda sentence: err.print(Text(sentence)))
     say("Palestra is starting: SQLite, Valkey, server with its daemons, one worker ...")
     with instance.running(), instance.client() as client:
-        say(f"Dashboard   {instance.login_link()}  (logs you in, once)")
+        say(f"Dashboard   {instance.login_url}  (logs you in, once)")
         results = _Demo(instance, client, time.monotonic() + timeout).run(submission)
         say("Stopping everything ...")
     say("Stopped. `make up` (or `palestra up`) serves the same data again.")

@@ -35,7 +35,7 @@ def up(
     if not json:
         say(f"Palestra is starting on {instance.data.root} ...")
     with instance.running():
-        link = instance.login_link()
+        link = instance.login_url
         if json:
             emit_json_line({"url": instance.url, "login_url": link, "data_dir": str(instance.data.root), "pid": os.getpid()})
         else:

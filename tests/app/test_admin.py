@@ -1,6 +1,7 @@
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     assert main(arguments) == 0
-    answer: dict[str, object] = json.loads(capsys.readouterr().out)
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     return answer
 
 
@@ -40,6 +41,22 @@ def test_a_token_is_made_before_anyone_logged_in(data: Path, capsys: pytest.Capt
     assert token["scopes"] == ["read", "submit"]
     assert token["expires_at"] is not None
     assert run(capsys, "token", "--name", "w", "--scopes", "worker", "--days", "0")["expires_at"] is None
+
+
+def test_one_command_prepares_everything_and_keeps_what_is_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def prepare() -> dict[str, Any]:
+        token = ["--token", "up", "read,submit", str(tmp_path / "user.token")]
+        return run(capsys, "--data-dir", str(tmp_path / "new"), "prepare", *token, "--token", "w", "worker", str(tmp_path / "worker.token"))
+
+    first = prepare()
+    (tmp_path / "user.token").write_text(first["tokens"]["up"])
+    (tmp_path / "worker.token").write_text(first["tokens"]["up"])
+    again = prepare()
+    assert again["tokens"]["up"] is None, "the file holds a good one"
+    assert again["tokens"]["w"].startswith("plr_"), "a good token with other scopes is no worker's"
+    assert again["code"] != first["code"]
+    (tmp_path / "user.token").write_bytes(b"\xff")
+    assert prepare()["tokens"]["up"].startswith("plr_")
 
 
 def test_no_shipped_file_holds_a_password() -> None:

@@ -1,6 +1,5 @@
 """A real browser sees a curve grow, survives the death of the server, and shows exactly what the worker spooled."""
 
-import json
 import time
 from collections.abc import Iterator
 
@@ -29,8 +28,7 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     context = browser.new_context(base_url=stack.url, viewport={"width": 1440, "height": 900})
     page = context.new_page()
-    code = json.loads(stack.run("app.admin", "login-link"))
-    page.goto(code["url"].replace(code["url"].split("/login")[0], stack.url))
+    page.goto(stack.login_url)
     page.wait_for_url("**/experiments**")
     yield page
     context.close()
@@ -50,7 +48,7 @@ def _points(page: Page, run_id: str) -> list[tuple[int, float]]:
 
 
 def test_points_arrive_without_reload_and_survive_a_killed_server(page: Page, stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(20_000, name="seen in a browser"))
+    (run,) = stack.submit(cartpole(24_000, name="seen in a browser"))
     stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
     page.goto(f"/runs/{run['id']}")
     wait_for(lambda: len(_points(page, run["id"])) > 5, 15, "the page shows points")

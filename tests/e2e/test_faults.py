@@ -53,7 +53,7 @@ def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack
 
 
 def test_killed_worker_leaves_the_trainer_and_the_next_worker_adopts_it(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(14_000))
+    (run,) = stack.submit(cartpole(24_000))
     stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains")
     attempt = live_attempt(stack, run["id"])
     assert attempt is not None
@@ -81,9 +81,10 @@ def test_killed_broker_loses_no_queued_job(stack: Stack) -> None:
 
 
 def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(16_000))
-    for target in (1_000, 4_000, 7_000):
-        stack.wait_for_run(run["id"], lambda run, target=target: run["progress"]["env_step"] > target, 60, "the run trains")  # type: ignore[misc]
+    (run,) = stack.submit(cartpole(30_000))
+    for _ in range(3):
+        before = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
+        stack.wait_for_run(run["id"], lambda run, before=before: run["progress"]["env_step"] > before + 1_000, 60, "the run trains")  # type: ignore[misc]
         stack.kill("server")
         time.sleep(1)
         stack.start_server()

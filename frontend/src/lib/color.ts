@@ -22,6 +22,8 @@ const CYCLE: readonly Hue[] = [
 ];
 
 const LIGHTNESS_SPAN = 0.24;
+/** The lightest that still has a contrast of 3:1 to paper, whatever the hue (WCAG 1.4.11). */
+const LIGHTEST = 0.63;
 
 function hash(text: string): number {
   let state = 0x811c9dc5;
@@ -37,7 +39,7 @@ function hueOf(group: string): Hue {
   const number = hash(group);
   const base = CYCLE[number % CYCLE.length] as Hue;
   const shade = SHADES[Math.floor(number / CYCLE.length) % SHADES.length] as number;
-  return { ...base, light: base.light + Math.min(shade, 0.65 - base.light), dark: Math.max(0.66, base.dark + shade) };
+  return { ...base, light: Math.min(base.light + shade, LIGHTEST), dark: Math.max(0.66, base.dark + shade) };
 }
 
 function channel(linear: number): string {
@@ -77,7 +79,8 @@ export function emphasis(group: string, scheme: Scheme): string {
 export function memberColor(group: string, index: number, members: number, scheme: Scheme): string {
   const { hue, chroma, light, dark } = hueOf(group);
   const place = members <= 1 ? 0 : index / (members - 1) - 0.5;
-  const middle = scheme === "light" ? Math.min(light + 0.03, 0.54) : Math.max(dark - 0.03, 0.71);
+  const middle =
+    scheme === "light" ? Math.min(light + 0.03, LIGHTEST - LIGHTNESS_SPAN / 2) : Math.max(dark - 0.03, 0.71);
   const lightness = middle + place * LIGHTNESS_SPAN;
   return oklch(lightness, chroma * (1 - 0.25 * Math.abs(place)), hue + place * 14);
 }

@@ -22,7 +22,6 @@ from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.embedded.signals import stop_signals
 from palestra.cli.output import USAGE, CommandError
 from palestra.client import Client
-from palestra.errors import PalestraError, UnauthenticatedError
 
 DEFAULT_PORT: Final = 8080
 _STOP_ORDER: Final = ("worker", "server", "valkey")
@@ -56,6 +55,8 @@ class Instance:
         self.options = options
         self.data = DataDir(options.data_dir.resolve())
         self.url = ""
+        self.login_url = ""
+        """Logs a browser in, once, within an hour of the start."""
         self._report = report
         self._children = Children(self.data, report)
         self._settings: dict[str, str] = {}
@@ -94,13 +95,11 @@ class Instance:
             "PYTHONUNBUFFERED": "1",
         }
         self._children.start(broker.broker_program(self.data, broker_port, password))
-        self._python_once("app.db", "upgrade")
-        self._python_once("app.admin", "bootstrap")
+        self._prepare()
         self._wait(lambda: broker.ping(broker_port, password), _READY_SECONDS, "valkey")
         self._children.start(self._python("server", "app.main"))
-        self._wait(self._is_ready, _READY_SECONDS, "server")
-        self._make_tokens()
         self._children.start(self._worker())
+        self._wait(self._is_ready, _READY_SECONDS, "server")
         self._wait(self._has_worker, _WORKER_SECONDS, "worker")
 
     def _choose_port(self, state: dict[str, Any]) -> int:
@@ -127,26 +126,15 @@ class Instance:
         """Returns a client with a user's rights."""
         return Client(self.url, self.data.user_token.read_text("utf-8").strip())
 
-    def login_link(self) -> str:
-        """Returns an address that logs a browser in, once."""
-        return str(json.loads(self._python_once("app.admin", "login-link"))["url"])
-
-    def _make_tokens(self) -> None:
-        for path, scopes in ((self.data.user_token, "read,submit,admin"), (self.data.worker_token, "worker")):
-            if not self._is_good(path):
-                made = json.loads(self._python_once("app.admin", "token", "--name", f"palestra up ({path.name})", "--scopes", scopes))
-                write_private(path, made["secret"])
-
-    def _is_good(self, token: Path) -> bool:
-        try:
-            secret = token.read_text("utf-8").strip()
-            with Client(self.url, secret) as client:
-                client.session()
-        except (OSError, UnauthenticatedError):
-            return False
-        except PalestraError:
-            return True
-        return True
+    def _prepare(self) -> None:
+        tokens = ((self.data.user_token, "read,submit,admin"), (self.data.worker_token, "worker"))
+        wanted = {f"palestra up ({path.name})": (scopes, path) for path, scopes in tokens}
+        options = [part for name, (scopes, path) in wanted.items() for part in ("--token", name, scopes, str(path))]
+        made = json.loads(self._children.run(self._python("app.admin", "app.admin", "prepare", *options)))
+        for name, secret in made["tokens"].items():
+            if secret is not None:
+                write_private(wanted[name][1], secret)
+        self.login_url = made["url"]
 
     def _worker(self) -> Program:
         options = {
@@ -164,9 +152,6 @@ class Instance:
 
     def _python(self, name: str, module: str, *arguments: str, settings: dict[str, str] | None = None, grace: float = 20.0) -> Program:
         return Program(name, [sys.executable, "-m", module, *arguments], self._settings if settings is None else settings, grace)
-
-    def _python_once(self, module: str, *arguments: str) -> str:
-        return self._children.run(self._python(module, module, *arguments))
 
     def _wait(self, question: Callable[[], bool], seconds: float, name: str) -> None:
         deadline = time.monotonic() + seconds

@@ -207,13 +207,14 @@ def test_upgrading_twice_changes_nothing(database_url: str) -> None:
 def test_a_newer_schema_is_refused(database_url: str) -> None:
     from sqlalchemy import text
 
-    from app.db.migrate import NewerSchemaError, _connection
+    from app.db.check import DatabaseStartError
+    from app.db.migrate import _connection
 
     with _connection(database_url) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
         connection.commit()
     try:
-        with pytest.raises(NewerSchemaError, match="upgrade Palestra"):
+        with pytest.raises(DatabaseStartError, match="upgrade Palestra"):
             upgrade(database_url)
     finally:
         with _connection(database_url) as connection:

@@ -1,7 +1,7 @@
 import { Alert, Button, PasswordInput, SegmentedControl, TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { login, redeem } from "@/api/actions";
 import { ApiError } from "@/api/client";
 import { keys } from "@/api/queries";
@@ -83,14 +83,8 @@ interface FormProps {
 function PasswordForm({ enter }: FormProps) {
   const [user, setUser] = useState("admin");
   const [password, setPassword] = useState("");
-  const attempt = useMutation({ mutationFn: () => login(user, password), onSuccess: enter });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    attempt.mutate();
-  };
   return (
-    <form className={classes.form} onSubmit={submit}>
-      {attempt.isError && <Refusal error={attempt.error} />}
+    <EntryForm ask={() => login(user, password)} enter={enter}>
       <TextInput
         label="User"
         name="user"
@@ -110,10 +104,7 @@ function PasswordForm({ enter }: FormProps) {
         value={password}
         onChange={(e) => setPassword(e.currentTarget.value)}
       />
-      <Button type="submit" size="sm" loading={attempt.isPending}>
-        Log in
-      </Button>
-    </form>
+    </EntryForm>
   );
 }
 
@@ -121,14 +112,8 @@ function CodeForm({ enter }: FormProps) {
   const [code, setCode] = useState("");
   const [user, setUser] = useState("");
   const [password, setPassword] = useState("");
-  const attempt = useMutation({ mutationFn: () => redeem(code.trim(), user, password), onSuccess: enter });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    attempt.mutate();
-  };
   return (
-    <form className={classes.form} onSubmit={submit}>
-      {attempt.isError && <Refusal error={attempt.error} />}
+    <EntryForm ask={() => redeem(code.trim(), user, password)} enter={enter}>
       <TextInput
         label="Code"
         description="The part of the link after #code="
@@ -155,6 +140,20 @@ function CodeForm({ enter }: FormProps) {
         value={password}
         onChange={(e) => setPassword(e.currentTarget.value)}
       />
+    </EntryForm>
+  );
+}
+
+function EntryForm({ ask, enter, children }: FormProps & { ask: () => Promise<Session>; children: ReactNode }) {
+  const attempt = useMutation({ mutationFn: ask, onSuccess: enter });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    attempt.mutate();
+  };
+  return (
+    <form className={classes.form} onSubmit={submit}>
+      {attempt.isError && <Refusal error={attempt.error} />}
+      {children}
       <Button type="submit" size="sm" loading={attempt.isPending}>
         Log in
       </Button>
