@@ -5,21 +5,23 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import Request
-from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.errors import ApiError, not_found, problem_response
 
 _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Palestra</title>
-<h1>Palestra</h1><p>The server runs, but the dashboard is not built. Run <code>make frontend</code>; the API is at <code>/api/v1</code>.</p>
+<h1>Palestra</h1><p>The server runs, but the dashboard is not built. <code>make up</code> builds it; the API is at <code>/api/v1</code>.</p>
 """
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
+_ASSETS: Final = "/assets/"
+_INDEX: Final = "/index.html"
 
 
 class Dashboard:
     """ASGI application for every path that no route takes.
 
-    Only the files found at start are ever opened: a path is looked up in that list and never joined to a directory.
+    Only files of a list are ever opened: a path is looked up in it and never joined to a directory.
 
     Args:
         directory: The built dashboard; it may be missing.
@@ -28,11 +30,6 @@ class Dashboard:
     def __init__(self, directory: Path) -> None:
         self._directory: Final = directory
         self._files: dict[str, Path] = {}
-
-    def load(self) -> None:
-        """Lists the files; again after each build."""
-        root = self._directory
-        self._files = {f"/{path.relative_to(root).as_posix()}": path for path in root.rglob("*") if path.is_file()} if root.is_dir() else {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers GET and HEAD; everything below `/api` that is no route is not found."""
@@ -47,17 +44,25 @@ class Dashboard:
         if request.method not in {"GET", "HEAD"}:
             refusal = ApiError(405, "method_not_allowed", "Use one of the methods in the Allow header.", headers={"Allow": "GET, HEAD"})
             return problem_response(request, refusal)
-        if not self._files:
-            self.load()
         return self._file(path)
 
     def _file(self, path: str) -> Response:
-        found = self._files.get(path)
-        if found is not None and found.name != "index.html":
-            media_type = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
-            caching = _FOR_EVER if path.startswith("/assets/") else "no-cache"
-            return FileResponse(found, media_type=media_type, headers={"Cache-Control": caching})
-        index = self._files.get("/index.html")
+        if path.startswith(_ASSETS):
+            asset = self._find(path)
+            return PlainTextResponse("no such file", status_code=404) if asset is None else _of(asset, _FOR_EVER)
+        index = self._find(_INDEX)
         if index is None:
             return HTMLResponse(_MISSING, status_code=404, headers={"Cache-Control": "no-store"})
-        return FileResponse(index, media_type="text/html", headers={"Cache-Control": "no-cache"})
+        return _of(self._files.get(path, index), "no-cache")
+
+    def _find(self, path: str) -> Path | None:
+        """Looks a path up; lists the files again where it is not there, since the dashboard may have been built anew."""
+        if (found := self._files.get(path)) is None or not found.is_file():
+            root = self._directory
+            self._files = {f"/{file.relative_to(root).as_posix()}": file for file in root.rglob("*") if file.is_file()}
+        return self._files.get(path)
+
+
+def _of(file: Path, caching: str) -> Response:
+    media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    return FileResponse(file, media_type=media_type, headers={"Cache-Control": caching})

@@ -37,7 +37,8 @@ def busy_port() -> Iterator[int]:
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
-    return {**kept, "PALESTRA_DATA_DIR": str(directory), "PYTHONPATH": str(REPOSITORY), "XDG_CONFIG_HOME": str(directory), **more}
+    own = {"PALESTRA_DATA_DIR": str(directory), "PALESTRA_PORT": "0", "PYTHONPATH": str(REPOSITORY), "XDG_CONFIG_HOME": str(directory)}
+    return {**kept, **own, **more}
 
 
 def command(arguments: list[str]) -> list[str]:

@@ -5,8 +5,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from palestra.cli.embedded.children import marked
+from tests.e2e.ups import Up
 from tests.support.stack import Stack
 
 pytestmark = pytest.mark.processes
@@ -32,3 +35,21 @@ def shared_stack() -> Iterator[Stack]:
             yield running
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
+    yield made
+    for pid in marked(made / ".palestra"):
+        psutil.Process(pid).kill()
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture
+def up(directory: Path) -> Iterator[Up]:
+    started = Up(directory)
+    yield started
+    if started.process.poll() is None:
+        started.process.kill()
+    started.process.communicate()

@@ -65,3 +65,8 @@ def live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
     """Returns the attempt of a run that holds a lease now."""
     attempts: list[dict[str, Any]] = stack.get(f"runs/{run_id}")["attempts"]
     return next((attempt for attempt in attempts if attempt["state"] in {"starting", "running"}), None)
+
+
+def succeeds(stack: Stack, run_id: str, seconds: float = 120) -> dict[str, Any]:
+    """Waits until a run has succeeded and returns it."""
+    return stack.wait_for_run(run_id, lambda run: run["state"] == "succeeded", seconds, "the run succeeds")

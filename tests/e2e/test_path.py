@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.histories import cartpole, episodes_per_bucket, live_attempt, spooled_episodes
 from tests.support.stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(180), pytest.mark.xdist_group("shared stack")]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
 FINAL = {"succeeded", "failed", "cancelled"}
 

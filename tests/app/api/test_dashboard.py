@@ -7,7 +7,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.api.dashboard import Dashboard
 from app.main import create_app
 from app.settings import Settings
 
@@ -63,9 +62,14 @@ async def test_without_a_build_the_page_says_how_to_make_one(tmp_path: Path) -> 
     assert "not built" in answer.text
 
 
-def test_files_are_found_again_after_a_build(tmp_path: Path) -> None:
-    dashboard = Dashboard(tmp_path)
-    dashboard.load()
-    (tmp_path / "index.html").write_text("x")
-    dashboard.load()
-    assert dashboard._files == {"/index.html": tmp_path / "index.html"}
+async def test_a_build_under_a_running_server_is_served(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    await client.get("/")
+    assets = tmp_path / "dist" / "assets"
+    missing = await client.get("/assets/app-2.js")
+    assert (missing.status_code, "<title>" in missing.text) == (404, False)
+    (assets / "app-1.js").unlink()
+    (assets / "app-2.js").write_text("new()")
+    assert (await client.get("/assets/app-2.js")).text == "new()"
+    assert (await client.get("/assets/app-1.js")).status_code == 404
+    (tmp_path / "dist" / "index.html").unlink()
+    assert "not built" in (await client.get("/runs/run_1")).text

@@ -1,0 +1,37 @@
+"""kill -9 of broker and server under load: nothing acknowledged is lost, nothing is doubled, every run ends."""
+
+import time
+
+import pytest
+
+from tests.e2e.histories import cartpole, episodes_per_bucket, live_attempt, spooled_episodes, succeeds
+from tests.support.stack import Stack, wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+
+
+def test_killed_broker_loses_no_queued_job(stack: Stack) -> None:
+    runs = stack.submit(cartpole(3_000), seeds=[0, 1, 2, 3, 4])
+    wait_for(lambda: live_attempt(stack, runs[0]["id"]), 60, "the first run starts")
+    stack.kill("broker")
+    time.sleep(2)
+    stack.start_broker()
+    for run in runs:
+        done = succeeds(stack, run["id"])
+        assert len(done["attempts"]) == 1  # type: ignore[arg-type]
+
+
+def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
+    (run,) = stack.submit(cartpole(30_000))
+    for _ in range(3):
+        before = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
+        stack.wait_for_run(run["id"], lambda run, before=before: run["progress"]["env_step"] > before + 1_000, 60, "the run trains")  # type: ignore[misc]
+        stack.kill("server")
+        time.sleep(1)
+        stack.start_server()
+    done = succeeds(stack, run["id"])
+    (attempt,) = done["attempts"]  # type: ignore[misc]
+    spooled = spooled_episodes(stack.attempt_directory(attempt["id"]))  # type: ignore[index]
+    assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
+    assert episodes_per_bucket(stack, run["id"], len(spooled)) == [1] * len(spooled)
+    assert done["progress"]["episode"] == len(spooled)  # type: ignore[index]

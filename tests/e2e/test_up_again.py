@@ -1,0 +1,62 @@
+"""`palestra up` on a data directory that was used before: queued and running jobs go on."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from palestra.cli.embedded.children import marked
+from palestra.client import Client
+from tests.e2e.histories import cartpole
+from tests.e2e.ups import Up, nothing_is_left
+from tests.support.stack import wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+
+
+def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_data(up: Up, directory: Path) -> None:
+    from palestra.contract.definition import Definition
+    from palestra.contract.documents import canonical_json
+
+    told = up.ready()
+    with Client(told["url"], up.data.user_token.read_text().strip()) as client:
+        experiment = client.submit(Definition.model_validate_json(canonical_json(cartpole(200))))
+    up.process.kill()
+    up.process.communicate()
+    wait_for(lambda: not [pid for pid in marked(up.data.root) if "workers.celery_app" in _arguments(pid)], 60, "the worker ends")
+    second = Up(directory)
+    again = second.ready()
+    assert again["url"] == told["url"]
+    with Client(again["url"], second.data.user_token.read_text().strip()) as client:
+        assert client.experiment(experiment.id).id == experiment.id
+        wait_for(lambda: all(run.state == "succeeded" for run in client.runs(experiment.id)), 90, "the job that was queued ends")
+    assert second.stop()[0] == 130
+    assert nothing_is_left(second)
+
+
+def _arguments(pid: int) -> list[str]:
+    try:
+        return psutil.Process(pid).cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def test_a_running_training_is_saved_by_ctrl_c_and_goes_on_at_the_next_start(up: Up, directory: Path) -> None:
+    from palestra.contract.definition import Definition
+    from palestra.contract.documents import canonical_json
+
+    told = up.ready()
+    with Client(told["url"], up.data.user_token.read_text().strip()) as client:
+        experiment = client.submit(Definition.model_validate_json(canonical_json(cartpole(9_000))))
+        (run,) = client.runs(experiment.id)
+        wait_for(lambda: client.run(run.id).progress.env_step > 500, 60, "the run trains")
+    assert up.stop()[0] == 130
+    assert nothing_is_left(up)
+    second = Up(directory)
+    again = second.ready()
+    with Client(again["url"], second.data.user_token.read_text().strip()) as client:
+        wait_for(lambda: client.run(run.id).state == "succeeded", 120, "the run ends")
+        done = client.run(run.id)
+    assert (done.resume_quality, done.progress.env_step, len(done.attempts)) == ("exact", 9_000, 2)
+    assert second.stop()[0] == 130
+    assert nothing_is_left(second)

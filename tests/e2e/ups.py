@@ -1,0 +1,51 @@
+"""One `palestra up` as a process, for the tests that start, stop and kill it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from palestra.cli.embedded.children import marked
+from palestra.cli.embedded.datadir import DataDir, read_json
+
+
+class Up:
+    """One `palestra up --json` on a data directory."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.data = DataDir(directory / ".palestra")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
+        command = [sys.executable, "-m", "palestra.cli", "up", "--json", *(arguments or ("--port", "0"))]
+        self.process = subprocess.Popen(
+            command, cwd=directory, env=kept, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def ready(self) -> dict[str, Any]:
+        """Waits until it serves."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.end()[1]
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def end(self, seconds: float = 60) -> tuple[int, str]:
+        """Waits for its end and returns exit code and what it said on the error stream."""
+        _, errors = self.process.communicate(timeout=seconds)
+        return self.process.returncode, errors
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
+        """Sends a signal and waits for the end."""
+        self.process.send_signal(number)
+        return self.end()
+
+    def pid(self, name: str) -> int:
+        """Returns the pid of a child."""
+        return int(read_json(self.data.children)[name][0])
+
+
+def nothing_is_left(up: Up) -> bool:
+    """Tells whether an instance left neither process nor list of processes."""
+    return marked(up.data.root) == [] and not up.data.children.exists()
