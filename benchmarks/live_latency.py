@@ -7,7 +7,6 @@ loop, is compared with the browser's clock at arrival.
 """
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path

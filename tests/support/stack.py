@@ -39,7 +39,7 @@ def wait_for(question: Callable[[], Value | None], seconds: float, what: str) ->
     end = time.monotonic() + seconds
     while not (answer := question()):
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
+        time.sleep(0.1)
     return answer
 
 
@@ -61,6 +61,7 @@ class Stack:
         self.port = free_port()
         self.broker_port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self._http = httpx.Client(base_url=self.url, timeout=20, trust_env=False, verify=False)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.tokens: dict[str, str] = {}
         self.login_url = ""
@@ -94,6 +95,7 @@ class Stack:
             started.wait(10)
         for process in self.marked_processes():
             process.kill()
+        self._http.close()
 
     def prepare(self) -> None:
         """Makes the database, the tokens and a login link, as `palestra up` does."""
@@ -158,7 +160,7 @@ class Stack:
     def server_is_ready(self) -> bool:
         """Tells whether `/readyz` answers 200."""
         try:
-            return httpx.get(f"{self.url}/readyz", timeout=2).status_code == httpx.codes.OK
+            return self._http.get("/readyz", timeout=2).status_code == httpx.codes.OK
         except httpx.HTTPError:
             return False
 
@@ -168,13 +170,13 @@ class Stack:
 
     def get(self, path: str, **parameters: Any) -> Any:
         """Returns the JSON answer to a GET below `/api/v1`."""
-        answer = httpx.get(f"{self.url}/api/v1/{path}", params=parameters, headers=self._authorization(), timeout=20)
+        answer = self._http.get(f"/api/v1/{path}", params=parameters, headers=self._authorization())
         answer.raise_for_status()
         return answer.json()
 
     def post(self, path: str, body: Any = None) -> Any:
         """Returns the JSON answer to a POST below `/api/v1`."""
-        answer = httpx.post(f"{self.url}/api/v1/{path}", json=body, headers=self._authorization(), timeout=20)
+        answer = self._http.post(f"/api/v1/{path}", json=body, headers=self._authorization())
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 

@@ -22,6 +22,7 @@ from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.embedded.signals import stop_signals
 from palestra.cli.output import USAGE, CommandError
 from palestra.client import Client
+from palestra.telemetry.transport import open_client
 
 DEFAULT_PORT: Final = 8080
 _STOP_ORDER: Final = ("worker", "server", "valkey")
@@ -99,8 +100,10 @@ class Instance:
         self._wait(lambda: broker.ping(broker_port, password), _READY_SECONDS, "valkey")
         self._children.start(self._python("server", "app.main"))
         self._children.start(self._worker())
-        self._wait(self._is_ready, _READY_SECONDS, "server")
-        self._wait(self._has_worker, _WORKER_SECONDS, "worker")
+        with open_client(self.url, self._user_secret(), timeout=2) as http:
+            self._wait(lambda: _is_ready(http), _READY_SECONDS, "server")
+        with self.client() as client:
+            self._wait(lambda: self._has_worker(client), _WORKER_SECONDS, "worker")
 
     def _choose_port(self, state: dict[str, Any]) -> int:
         wanted = self.options.port
@@ -124,7 +127,10 @@ class Instance:
 
     def client(self) -> Client:
         """Returns a client with a user's rights."""
-        return Client(self.url, self.data.user_token.read_text("utf-8").strip())
+        return Client(self.url, self._user_secret())
+
+    def _user_secret(self) -> str:
+        return self.data.user_token.read_text("utf-8").strip()
 
     def _prepare(self) -> None:
         tokens = ((self.data.user_token, "read,submit,admin"), (self.data.worker_token, "worker"))
@@ -165,12 +171,12 @@ class Instance:
         reason = f": {lines[-1]}" if lines else ""
         raise CommandError(f"the {name} did not start{reason} (all of it in {self.data.log(name)})")
 
-    def _is_ready(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/readyz", timeout=2, trust_env=False).status_code == httpx.codes.OK
-        except httpx.HTTPError:
-            return False
+    def _has_worker(self, client: Client) -> bool:
+        return any(worker.state == "online" and worker.pool == self.options.pool for worker in client.workers())
 
-    def _has_worker(self) -> bool:
-        with self.client() as client:
-            return any(worker.state == "online" and worker.pool == self.options.pool for worker in client.workers())
+
+def _is_ready(http: httpx.Client) -> bool:
+    try:
+        return http.get("/readyz").status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False

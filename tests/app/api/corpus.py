@@ -4,8 +4,8 @@ A row holds `id`, `name`, what to send and what to expect. What to send is one o
 
 - `body` (text), `base64`, `json`, `repeat: [text, times]`: the whole body;
 - `set` or `set_repeat` (JSON pointer -> value), `splice` (JSON pointer -> JSON text): changes to a small valid submission;
-- `artifact`: changes to a small valid declaration, after the declaration `before` where given; `upload`: content of the artifact `before`
-  (else the small valid one), sent twice where the row says `stored`;
+- `artifact`: changes to a small valid declaration, after the declaration `before` where given; `upload`: content sent for the artifact
+  `before` (else the small valid one), which is `stored` already where the row says so;
 - `batch`, `many_records`, `many_series`: telemetry.
 
 In texts `{name}` stands for one of the server's ids and `<x*n>` for x repeated n times. What to expect: `status`, and where given `code`,
@@ -13,6 +13,7 @@ In texts `{name}` stands for one of the server's ids and `<x*n>` for x repeated 
 """
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -54,10 +55,10 @@ def body_of(row: Row, names: dict[str, str]) -> bytes | None:
     return next((make(row, names) for keys, make in _MAKERS if keys & row.keys()), None)
 
 
-def declaration(names: dict[str, str]) -> dict[str, Any]:
-    """Returns a small valid declaration of an artifact with the content 1234567890."""
-    sha256 = "c775e7b757ede630cd0aa1113bd102661ab38829ca52a6422ab782862f268646"
-    return {"run_id": names["live_run"], "name": "weights.bin", "kind": "other", "size": 10, "sha256": sha256}
+def declaration(names: dict[str, str], *, content: str = "1234567890", **changes: Any) -> dict[str, Any]:
+    """Returns a small valid declaration of an artifact."""
+    held = {"size": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}
+    return {"run_id": names["live_run"], "name": "weights.bin", "kind": "other", **held, **changes}
 
 
 def _changed(row: Row, names: dict[str, str]) -> bytes:
@@ -107,7 +108,7 @@ _MAKERS: tuple[tuple[set[str], Callable[[Row, dict[str, str]], bytes]], ...] = (
     ({"base64"}, lambda row, _: base64.b64decode(row["base64"])),
     ({"body"}, lambda row, _: str(row["body"]).encode()),
     ({"json"}, lambda row, names: json.dumps(expand(row["json"], names)).encode()),
-    ({"artifact"}, lambda row, names: json.dumps({**declaration(names), **expand(row["artifact"], names)}).encode()),
+    ({"artifact"}, lambda row, names: json.dumps(declaration(names, **expand(row["artifact"], names))).encode()),
     ({"batch", "many_records", "many_series"}, _telemetry),
     ({"set", "set_repeat", "splice"}, _changed),
 )

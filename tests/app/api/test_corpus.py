@@ -17,20 +17,22 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FILES = ("bodies", "definitions", "artifacts", "headers", "telemetry", "messages")
 ROWS = [pytest.param(row, id=f"{row['id']}-{row['name']}") for name in FILES for row in rows(name)]
-_PREPARED = {"artifacts", "login_sessions", "login_links", "audit"}
-"""Tables that a browser's login, or the declaration before an upload, change."""
+_UPLOAD = {"Content-Type": "application/octet-stream"}
+_CHANGED_BY_A_LOGIN = {"login_sessions", "login_links", "audit"}
 
 
 @pytest.mark.parametrize("row", ROWS)
 async def test_a_row_of_the_corpus(shared: Served, row: Row) -> None:
+    names = {**shared.names, **{f"token_of_{who}": token for who, token in shared.tokens.items()}}
+    await _prepare(shared, names, row)
     before = await shared.count_rows()
-    answer = await _send(shared, row)
+    answer = await _send(shared, names, row)
     assert answer.status_code == row["status"], f"{answer.status_code} {answer.text[:500]}"
     if answer.status_code >= 400:
         _check_problem(row, answer)
         after = await shared.count_rows()
         changed = {name for name in after if after[name] != before[name]}
-        assert not changed - (_PREPARED if row["as"] == "browser" or "upload" in row else set())
+        assert not changed - (_CHANGED_BY_A_LOGIN if row["as"] == "browser" else set())
     if "answer" in row:
         assert answer.json() == row["answer"]
     if "no_header" in row:
@@ -57,12 +59,23 @@ def _check_problem(row: Row, answer: httpx.Response) -> None:
         assert row.get("field_code") in {None, *(error["code"] for error in found)}, found
 
 
-async def _send(served: Served, row: Row) -> httpx.Response:
-    names = {**served.names, **{f"token_of_{who}": token for who, token in served.tokens.items()}}
+async def _prepare(served: Served, names: dict[str, str], row: Row) -> None:
+    """Declares what the row says or, for an upload, the small valid artifact; puts its path among the names."""
+    if "before" not in row and "upload" not in row:
+        return
+    base = f"/api/v1/attempts/{names['live_attempt']}/artifacts"
+    async with served.client("live_attempt") as client:
+        declared = await client.post(base, json=declaration(names, **row.get("before", {})))
+        assert declared.status_code == 201, declared.text
+        names["declared"] = f"{base}/{declared.json()['id']}"
+        if row.get("stored"):
+            assert (await client.put(names["declared"], content=row["upload"].encode(), headers=_UPLOAD)).status_code == 200
+
+
+async def _send(served: Served, names: dict[str, str], row: Row) -> httpx.Response:
     if "upload" in row:
-        return await _upload(served, names, row)
-    if "before" in row:
-        await _declare(served, names, row["before"])
+        async with served.client("live_attempt") as client:
+            return await client.put(names["declared"], content=row["upload"].encode(), headers=_UPLOAD)
     client, csrf = await served.browser() if row["as"] == "browser" else (served.client(row["as"]), "")
     try:
         return await client.send(_request(client, row, names, csrf))
@@ -85,23 +98,6 @@ def _request(client: httpx.AsyncClient, row: Row, names: dict[str, str], csrf: s
         kept = [(name, value) for name, value in kept if name != "host"]
     request.headers = httpx.Headers(kept + [(name, value) for name, value in pairs if value or name.lower() == "host"])
     return request
-
-
-async def _declare(served: Served, names: dict[str, str], changes: Row) -> str:
-    base = f"/api/v1/attempts/{names['live_attempt']}/artifacts"
-    async with served.client("live_attempt") as client:
-        declared = await client.post(base, json={**declaration(names), **changes})
-    assert declared.status_code == 201, declared.text
-    return f"{base}/{declared.json()['id']}"
-
-
-async def _upload(served: Served, names: dict[str, str], row: Row) -> httpx.Response:
-    path = await _declare(served, names, row.get("before", {}))
-    headers = {"Content-Type": "application/octet-stream"}
-    async with served.client("live_attempt") as client:
-        if row.get("stored"):
-            assert (await client.put(path, content=row["upload"].encode(), headers=headers)).status_code == 200
-        return await client.put(path, content=row["upload"].encode(), headers=headers)
 
 
 def _files(directory: Path) -> set[Path]:
