@@ -6,11 +6,14 @@ PostgreSQL runs at READ COMMITTED: what must happen once is a single statement o
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+
+from app.db import sqlite
 
 Session = AsyncSession
 """What services and repositories are handed. They never commit."""
@@ -111,7 +114,8 @@ def async_url(url: str) -> str:
 def _create_engine(url: str, pool_size: int) -> AsyncEngine:
     target = make_url(async_url(url))
     if target.get_backend_name() == "sqlite":
-        engine = create_async_engine(target, pool_size=pool_size, max_overflow=0, connect_args={"timeout": _BUSY_SECONDS})
+        opened = partial(sqlite.connect, target.database or ":memory:", _BUSY_SECONDS)
+        engine = create_async_engine(target, pool_size=pool_size, max_overflow=0, async_creator=opened)
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine

@@ -113,6 +113,8 @@ def _stale(detail: str) -> DomainError:
 
 
 async def _check_repeats(session: Session, delivery: Delivery, acked: int) -> None:
+    if delivery.batch.first_seq > acked:
+        return
     last = min(delivery.last_seq, acked)
     for stored in await rows.batches_within(session, delivery.attempt_id, delivery.batch.first_seq, last):
         first, end = max(stored.first_seq, delivery.batch.first_seq), min(stored.last_seq, last)

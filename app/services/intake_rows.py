@@ -93,8 +93,9 @@ async def _write_series(session: Session, target: Target, series: Mapping[str, C
     new = [
         {**common, "series_id": ids[name], "points": len(columns), "content": blocks.encode(columns)} for name, columns in series.items()
     ]
-    for name, block_id in zip(series, await rows.add_blocks(session, new), strict=True):
-        events.record(session, "points", {"series": name, "block": block_id}, **target.about)
+    added = await rows.add_blocks(session, new)
+    for name in series:
+        events.record(session, "points", {"series": name, "block": added[ids[name]]}, **target.about)
 
 
 async def _add_series(session: Session, run_id: str, series: Mapping[str, Columns]) -> dict[str, int]:

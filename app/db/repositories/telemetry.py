@@ -64,10 +64,11 @@ async def update_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> 
         await session.execute(update(Series), list(rows))
 
 
-async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Adds blocks; returns their ids in the same order."""
-    statement = insert(Block).returning(Block.id, sort_by_parameter_order=True)
-    return list(await session.scalars(statement, list(rows))) if rows else []
+async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """Adds blocks, one per series; returns the id of each by its series. One statement, since databases need not answer in order."""
+    if not rows:
+        return {}
+    return dict((await session.execute(insert(Block).returning(Block.series_id, Block.id), list(rows))).all())
 
 
 async def add_batch(session: Session, row: Mapping[str, Any]) -> None:

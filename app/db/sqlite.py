@@ -1,0 +1,80 @@
+"""The SQLite driver: aiosqlite whose cursor visits the connection's thread once per statement.
+
+aiosqlite and SQLAlchemy visit it five times: to make a cursor, to execute, to fetch, to look for the description, to close. A visit costs
+more than the statement: a query by key takes 0.5 ms of CPU time with one of them and 1.7 ms with five (measured on two slow cores).
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Self
+
+import aiosqlite
+
+
+class OneVisitCursor:
+    """What SQLAlchemy's adapter uses of `aiosqlite.Cursor`: rows are fetched, and the real cursor is closed, where they are selected."""
+
+    arraysize = 1
+
+    def __init__(self, connection: "OneVisitConnection") -> None:
+        self._connection = connection
+        self._rows: list[Any] = []
+        self.description: Any = None
+        self.rowcount = -1
+        self.lastrowid: int | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Self:
+        """Executes a statement and fetches all that it answers."""
+        await self._connection.visit(partial(self._run, sqlite3.Connection.execute, statement, parameters))
+        return self
+
+    async def executemany(self, statement: str, parameters: Iterable[Sequence[Any]]) -> Self:
+        """Executes a statement once per row of parameters."""
+        await self._connection.visit(partial(self._run, sqlite3.Connection.executemany, statement, parameters))
+        return self
+
+    def _run(self, method: Any, statement: str, parameters: Any, connection: sqlite3.Connection) -> None:
+        cursor = method(connection, statement, parameters)
+        try:
+            self._rows = cursor.fetchall() if cursor.description else []
+            self.description, self.rowcount, self.lastrowid = cursor.description, cursor.rowcount, cursor.lastrowid
+        finally:
+            cursor.close()
+
+    async def fetchall(self) -> list[Any]:
+        """Returns the rows."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    async def close(self) -> None:
+        """Forgets the rows."""
+        self._rows = []
+
+
+class OneVisitConnection(aiosqlite.Connection):
+    """A connection with such cursors."""
+
+    def cursor(self) -> OneVisitCursor:  # type: ignore[override]
+        """Returns a cursor; nothing happens in the thread."""
+        return OneVisitCursor(self)
+
+    async def visit(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
+        """Calls `function` with the connection in the connection's thread."""
+        return await self._execute(lambda: function(self._conn))  # type: ignore[no-untyped-call]
+
+
+async def connect(file: str, busy_seconds: float) -> OneVisitConnection:
+    """Opens a database file.
+
+    Args:
+        file: Path, or `:memory:`.
+        busy_seconds: How long a statement waits for another writer.
+    """
+    connection = OneVisitConnection(partial(sqlite3.connect, file, timeout=busy_seconds), iter_chunk_size=64)
+    connection._thread.daemon = True  # noqa: SLF001 - as SQLAlchemy does: a forgotten connection must not keep the process alive
+    await connection
+    return connection
