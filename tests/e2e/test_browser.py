@@ -48,7 +48,7 @@ def _points(page: Page, run_id: str) -> list[tuple[int, float]]:
 
 
 def test_points_arrive_without_reload_and_survive_a_killed_server(page: Page, stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(24_000, name="seen in a browser"))
+    (run,) = stack.submit(cartpole(18_000, name="seen in a browser"))
     stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
     page.goto(f"/runs/{run['id']}")
     wait_for(lambda: len(_points(page, run["id"])) > 5, 15, "the page shows points")

@@ -72,7 +72,7 @@ def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) ->
 
 
 def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
-    runs = shared_stack.submit(cartpole(6_000, name="three seeds"), seeds=[0, 1, 2])
+    runs = shared_stack.submit(cartpole(3_000, name="three seeds"), seeds=[0, 1, 2])
     third = runs[2]["id"]
     wait_for(lambda: sum(run["state"] == "running" for run in _states(shared_stack, runs)) == 2, 60, "two runs train")
     (job,) = shared_stack.get("jobs", run=third)["items"]

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
 def test_killed_broker_loses_no_queued_job(stack: Stack) -> None:
-    runs = stack.submit(cartpole(3_000), seeds=[0, 1, 2, 3, 4])
+    runs = stack.submit(cartpole(2_000), seeds=[0, 1, 2, 3])
     wait_for(lambda: live_attempt(stack, runs[0]["id"]), 60, "the first run starts")
     stack.kill("broker")
     time.sleep(2)
@@ -22,7 +22,7 @@ def test_killed_broker_loses_no_queued_job(stack: Stack) -> None:
 
 
 def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(30_000))
+    (run,) = stack.submit(cartpole(24_000))
     for _ in range(3):
         before = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
         stack.wait_for_run(run["id"], lambda run, before=before: run["progress"]["env_step"] > before + 1_000, 60, "the run trains")  # type: ignore[misc]

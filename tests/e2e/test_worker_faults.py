@@ -20,7 +20,7 @@ def _trainer_of(stack: Stack, attempt_id: str) -> psutil.Process:
 
 
 def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(14_000))
+    (run,) = stack.submit(cartpole(12_000))
 
     def is_past_a_snapshot() -> bool:
         steps = [row["env_step"] for row in stack.get(f"runs/{run['id']}/snapshots")["items"] if row["state"] == "verified"]
@@ -41,7 +41,7 @@ def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack
     resumed_from = second["resumed_from"][run["id"]]  # type: ignore[index]
     assert resumed_from is not None
     done = succeeds(stack, run["id"])
-    assert done["progress"]["env_step"] == 14_000  # type: ignore[index]
+    assert done["progress"]["env_step"] == 12_000  # type: ignore[index]
     assert done["resume_quality"] == "exact"
     episodes = done["progress"]["episode"]  # type: ignore[index]
     assert episodes_per_bucket(stack, run["id"], episodes) == [1] * episodes
@@ -49,7 +49,7 @@ def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack
 
 
 def test_killed_worker_leaves_the_trainer_and_the_next_worker_adopts_it(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(24_000))
+    (run,) = stack.submit(cartpole(18_000))
     stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains")
     attempt = live_attempt(stack, run["id"])
     assert attempt is not None

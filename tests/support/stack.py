@@ -39,7 +39,7 @@ def wait_for(question: Callable[[], Value | None], seconds: float, what: str) ->
     end = time.monotonic() + seconds
     while not (answer := question()):
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
+        time.sleep(0.2)  # each question costs the server some of the two cores that the training needs
     return answer
 
 
