@@ -23,7 +23,7 @@ async ([cursor, seconds]) => {
   const latencies = [];
   const end = Date.now() + seconds * 1000;
   const abort = new AbortController();
-  const reader = (await fetch(`/api/v1/events?after=${cursor}&types=points`, { signal: abort.signal })).body.getReader();
+  const reader = (await fetch(`/api/v1/events?after=${cursor}&type=points`, { signal: abort.signal })).body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
   setTimeout(() => abort.abort(), seconds * 1000);
