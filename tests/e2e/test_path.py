@@ -74,17 +74,15 @@ def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) ->
 def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
     runs = shared_stack.submit(cartpole(3_000, name="three seeds"), seeds=[0, 1, 2])
     third = runs[2]["id"]
-    wait_for(lambda: sum(run["state"] == "running" for run in _states(shared_stack, runs)) == 2, 60, "two runs train")
-    (job,) = shared_stack.get("jobs", run=third)["items"]
-    assert job["state"] == "queued"
-    assert job["waiting"]
+
+    def the_third_waits() -> bool:
+        jobs = {job["run_ids"][0]: job for job in shared_stack.get("jobs", experiment=runs[0]["experiment_id"])["items"]}
+        return [jobs[run["id"]]["state"] for run in runs] == ["running", "running", "queued"] and bool(jobs[third]["waiting"])
+
+    wait_for(the_third_waits, 60, "two runs train, the third waits and says why")
     for run in runs:
         done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
         assert done["state"] == "succeeded"
-
-
-def _states(stack: Stack, runs: list[dict[str, object]]) -> list[dict[str, object]]:
-    return [stack.get(f"runs/{run['id']}") for run in runs]
 
 
 def test_a_clean_stop_of_the_worker_leaves_no_process_and_a_snapshot(stack: Stack) -> None:

@@ -81,7 +81,7 @@ def test_ctrl_c_during_the_imports_leaves_nothing(up: Up) -> None:
     maps = Path(f"/proc/{up.process.pid}/maps")
     wait_for(lambda: "pydantic_core" in maps.read_text(), 30, "the command imports its parts")
     code, errors = up.stop()
-    assert code == 130
+    assert code in {130, -signal.SIGINT}, "a shell shows both as 130; Python may take either while it imports an extension"
     assert "Traceback" not in errors
     assert marked(up.data.root) == []
 

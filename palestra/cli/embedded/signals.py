@@ -1,12 +1,14 @@
 """Signals that ask a command to stop: the first one unwinds it, so that every `finally` runs; a further one makes an end at once."""
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_REMIND_SECONDS: Final = 0.5
 
 
 class Stopped(BaseException):
@@ -23,27 +25,54 @@ class StopSignals:
 
     stopping: bool = False
     """Set by whoever begins to stop: from then on a signal does not unwind, it hurries."""
+    asked: int | None = None
+    """The first signal."""
+    reminding: bool = False
+    """The next signal is a reminder of the first."""
 
 
 @contextmanager
 def stop_signals(hurry: Callable[[], None]) -> Iterator[StopSignals]:
     """Makes the first SIGINT, SIGTERM or SIGHUP raise `Stopped` in the main thread, and every later one call `hurry`.
 
+    Python drops an exception that is raised while a finalizer or a weak reference's callback runs. So it is raised again, every half
+    second, until somebody sets `stopping` or the block is left.
+
     Args:
         hurry: Must be safe at any moment; for example sends SIGKILL to children without waiting for them.
     """
     state = StopSignals()
+    asked, left = threading.Event(), threading.Event()
 
     def handle(number: int, _frame: object) -> None:
-        if state.stopping:
+        if state.reminding and state.asked is not None:
+            state.reminding = False
+            if not state.stopping:
+                raise Stopped(state.asked)
+        elif state.stopping or state.asked is not None:
             hurry()
         else:
-            state.stopping = True
+            state.asked = number
+            asked.set()
             raise Stopped(number)
 
+    # The thread is there from the start: to start one within a handler can wait for a lock that the interrupted code holds.
+    reminder = threading.Thread(target=_remind, args=(state, asked, left), daemon=True)
+    reminder.start()
     before = {number: signal.signal(number, handle) for number in _NUMBERS}
     try:
         yield state
     finally:
+        state.stopping = True
+        left.set()
+        asked.set()
+        reminder.join()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _remind(state: StopSignals, asked: threading.Event, left: threading.Event) -> None:
+    asked.wait()
+    while not left.wait(_REMIND_SECONDS) and not state.stopping:
+        state.reminding = True
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)

@@ -1,0 +1,52 @@
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from palestra.cli.embedded.signals import Stopped, stop_signals
+
+
+class _Swallows:
+    """An object in whose finalizer a signal arrives: Python drops what the handler raises there."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+
+
+def _stopped(hurry: Callable[[], None], act: Callable[[], None]) -> Stopped:
+    def block() -> None:
+        with stop_signals(hurry):
+            act()
+            for _ in range(100):
+                time.sleep(0.05)
+
+    with pytest.raises(Stopped) as stopped:
+        block()
+    return stopped.value
+
+
+def test_the_first_signal_unwinds_with_its_exit_code() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert _stopped(lambda: None, lambda: os.kill(os.getpid(), signal.SIGTERM)).exit_code == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_whose_exception_was_dropped_unwinds_all_the_same() -> None:
+    hurried: list[int] = []
+    held = [_Swallows()]
+    assert _stopped(lambda: hurried.append(1), held.clear).args == (signal.SIGTERM,)
+    assert hurried == [], "a reminder is no second signal"
+
+
+def test_who_stops_is_hurried_and_not_interrupted() -> None:
+    hurried: list[int] = []
+    with stop_signals(lambda: hurried.append(1)) as signals:
+        signals.stopping = True
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+    assert hurried == [1]
