@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_TRIES: Final = 4
-_PAUSE_SECONDS: Final = 0.003
+_PAUSE_SECONDS: Final = 0.005
+_LOOK_SECONDS: Final = 0.015
+"""How long a look from elsewhere may hold a free slot's lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,19 @@ class Slots:
         self._directory.mkdir(parents=True, exist_ok=True)
         self.count = count
 
-    def take(self) -> HeldSlot | None:
-        """Takes the first free slot; `None` if all are taken."""
-        for attempt in range(_TRIES):
-            if attempt:
-                time.sleep(_PAUSE_SECONDS)
-            for index in range(self.count):
-                descriptor = self._open(index)
-                if _lock(descriptor, fcntl.LOCK_EX):
-                    return HeldSlot(index, descriptor)
-                os.close(descriptor)
+    def take(self, patience: float = _LOOK_SECONDS) -> HeldSlot | None:
+        """Takes the first free slot; `None` if all are still taken after `patience` seconds."""
+        end = time.monotonic() + patience
+        while (slot := self._first_free()) is None and time.monotonic() < end:
+            time.sleep(_PAUSE_SECONDS)
+        return slot
+
+    def _first_free(self) -> HeldSlot | None:
+        for index in range(self.count):
+            descriptor = self._open(index)
+            if _lock(descriptor, fcntl.LOCK_EX):
+                return HeldSlot(index, descriptor)
+            os.close(descriptor)
         return None
 
     def free(self) -> int:

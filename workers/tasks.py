@@ -26,6 +26,8 @@ from workers.machine.worker_log import get_logger
 from workers.slots import HeldSlot, Slots, gpus_of_slot
 
 _CLAIM_TRIES: Final = 3
+_SLOT_SECONDS: Final = 5.0
+"""How long after its report an attempt may take to be gone."""
 _CLAIM_PAUSE_SECONDS: Final = 0.5
 
 
@@ -81,7 +83,9 @@ class Ring:
         if bell is None:
             get_logger().warning("doorbell.malformed")
             return Answered.MALFORMED
-        slot = self._slots.take()
+        # The server rings as soon as an attempt reports its end, a moment before the attempt's last process and with it the lock is gone.
+        # Whoever gave up at once would leave the slot idle until the job is rung again.
+        slot = self._slots.take(patience=_SLOT_SECONDS)
         if slot is None:
             return Answered.NO_SLOT
         try:

@@ -1,6 +1,7 @@
 """The whole path on real processes: submit, train, evaluate, export, pause, resume, cancel."""
 
 import subprocess
+from datetime import datetime
 
 import psutil
 import pytest
@@ -83,6 +84,18 @@ def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
     for run in runs:
         done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
         assert done["state"] == "succeeded"
+
+
+def test_a_freed_slot_is_taken_at_once(shared_stack: Stack) -> None:
+    """Rings go out with the report of an attempt's end, before its last process has left the slot."""
+    runs = shared_stack.submit(cartpole(300, name="one after the other"), seeds=list(range(6)))
+    for run in runs:
+        shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+    jobs = shared_stack.get("jobs", experiment=runs[0]["experiment_id"])["items"]
+    starts = sorted(datetime.fromisoformat(job["started_at"]) for job in jobs)
+    ends = sorted(datetime.fromisoformat(job["finished_at"]) for job in jobs)
+    waits = [(start - end).total_seconds() for start, end in zip(starts[2:], ends, strict=False)]
+    assert max(waits) < 10, "no slot waits for the ring that comes every 30 s"
 
 
 def test_a_clean_stop_of_the_worker_leaves_no_process_and_a_snapshot(stack: Stack) -> None:

@@ -140,6 +140,19 @@ def test_slots_are_taken_once_and_free_when_the_last_holder_is_gone(tmp_path: Pa
     second.let_go()
 
 
+def test_who_waits_gets_the_slot_that_its_last_process_is_about_to_leave(tmp_path: Path):
+    slots = Slots(tmp_path, 1)
+    held = slots.take()
+    assert held is not None
+    threading.Timer(0.3, held.let_go).start()
+    assert slots.take() is None
+    began = time.monotonic()
+    late = slots.take(patience=30.0)
+    assert late is not None
+    assert time.monotonic() - began < 10
+    late.let_go()
+
+
 def test_a_look_at_the_slots_makes_nobody_miss_one(tmp_path: Path):
     slots, stop, missed = Slots(tmp_path, 1), threading.Event(), 0
 
