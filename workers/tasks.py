@@ -26,8 +26,8 @@ from workers.machine.worker_log import get_logger
 from workers.slots import HeldSlot, Slots, gpus_of_slot
 
 _CLAIM_TRIES: Final = 3
-_SLOT_SECONDS: Final = 5.0
-"""How long after its report an attempt may take to be gone."""
+_SLOT_SECONDS: Final = 20.0
+"""How long after its report an attempt may take to be gone. While no slot is free, this worker could answer no other doorbell either."""
 _CLAIM_PAUSE_SECONDS: Final = 0.5
 
 
