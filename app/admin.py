@@ -20,7 +20,7 @@ from app.domain.errors import DomainError
 from app.logging import scrub_text
 from app.services import access
 from app.settings import Settings, SettingsError, load_settings
-from palestra.contract.access import TokenRequest
+from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.documents import canonical_json
 from palestra.contract.problems import explain
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = load_settings({"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config)
         if values.command is _token:
-            _token_request(values)
+            _token_request(values.name, values.scopes, values.days)
         if values.command is _prepare:
             settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             upgrade(settings.database)
@@ -89,8 +89,7 @@ async def _prepare(session: Session, settings: Settings, values: argparse.Namesp
     tokens: dict[str, str | None] = {}
     for name, scopes, file in values.token:
         kept = await _is_good(session, Path(file), set(scopes.split(",")))
-        request = argparse.Namespace(name=name, scopes=scopes, days=_TOKEN_DAYS)
-        tokens[name] = None if kept else (await _token(session, settings, request))["secret"]
+        tokens[name] = None if kept else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
     return {**await _login_link(session, settings, values), "tokens": tokens}
 
 
@@ -104,16 +103,17 @@ async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
 
 
 async def _token(session: Session, _settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
-    request = _token_request(values)
+    return (await _issue(session, _token_request(values.name, values.scopes, values.days))).model_dump(mode="json")
+
+
+async def _issue(session: Session, request: TokenRequest) -> TokenView:
     membership = await access.bootstrap(session)
-    return (await access.issue_token(session, membership.project_id, membership.user_id, request)).model_dump(mode="json")
+    return await access.issue_token(session, membership.project_id, membership.user_id, request)
 
 
-def _token_request(values: argparse.Namespace) -> TokenRequest:
-    days = None if values.days == _NEVER else values.days
-    return TokenRequest.model_validate_json(
-        canonical_json({"name": values.name, "scopes": values.scopes.split(","), "expires_in_days": days})
-    )
+def _token_request(name: str, scopes: str, days: int) -> TokenRequest:
+    life = None if days == _NEVER else days
+    return TokenRequest.model_validate_json(canonical_json({"name": name, "scopes": scopes.split(","), "expires_in_days": life}))
 
 
 def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -24,7 +24,7 @@ async def check_database(url: str) -> None:
     try:
         database = Database(url, pool_size=1)
     except (DatabaseUrlError, ArgumentError) as error:
-        raise DatabaseStartError(_first_line(error)) from None
+        raise DatabaseStartError(first_line(error)) from None
     try:
         async with database.engine.connect() as connection:
             await _check_schema(connection)
@@ -36,13 +36,22 @@ async def check_database(url: str) -> None:
 
 async def _check_schema(connection: AsyncConnection) -> None:
     version = await connection.run_sync(_version)
-    known = revisions()
     if version is None:
         raise DatabaseStartError("the database has no tables yet: run `palestra db upgrade` first")
+    refuse_newer(version)
+    if version != revisions()[-1]:
+        raise DatabaseStartError(f"the database has the older schema {version}: run `palestra db upgrade` first")
+
+
+def refuse_newer(version: str) -> None:
+    """Refuses a schema that this code does not know.
+
+    Raises:
+        DatabaseStartError: With what to do.
+    """
+    known = revisions()
     if version not in known:
         raise DatabaseStartError(f"the database has the newer schema {version}, this Palestra knows up to {known[-1]}: upgrade Palestra")
-    if version != known[-1]:
-        raise DatabaseStartError(f"the database has the older schema {version}: run `palestra db upgrade` first")
 
 
 def revisions() -> tuple[str, ...]:
@@ -61,12 +70,14 @@ def _version(connection: Connection) -> str | None:
 
 
 def _sentence(error: Exception) -> str:
-    reason = _first_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
+    reason = first_line(error)
     if "password authentication failed" in reason:
         return "the database refuses user name or password: check them in database_url"
     return f"the database cannot be used: {reason}"
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def first_line(error: Exception) -> str:
+    """Returns the first line of what went wrong, in the words of the driver where it was the driver."""
+    reason = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    lines = str(reason).strip().splitlines()
+    return lines[0] if lines else type(reason).__name__

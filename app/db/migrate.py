@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 import migrations
-from app.db.check import DatabaseStartError, revisions
+from app.db.check import DatabaseStartError, first_line, refuse_newer
 from app.db.engine import async_url
 
 _UPGRADE_LOCK: Final = 0x70616C_7570
@@ -34,23 +34,18 @@ def upgrade(url: str, revision: str = "head") -> str:
         with _connection(url) as connection:
             return _upgrade(connection, revision)
     except (SQLAlchemyError, OSError) as error:
-        raise DatabaseStartError(f"the database cannot be upgraded: {_first_line(error)}") from None
+        raise DatabaseStartError(f"the database cannot be upgraded: {first_line(error)}") from None
 
 
 def _upgrade(connection: Connection, revision: str) -> str:
     found = current(connection)
-    if found is not None and found not in revisions():
-        raise DatabaseStartError(f"the database has the newer schema {found}, this Palestra knows up to {head()}: upgrade Palestra")
+    if found is not None:
+        refuse_newer(found)
     connection.commit()
     configuration = config()
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, revision)
     return current(connection) or ""
-
-
-def _first_line(error: Exception) -> str:
-    reason = getattr(error, "orig", None) or error
-    return next(iter(str(reason).strip().splitlines()), type(error).__name__)
 
 
 def current(connection: Connection) -> str | None:

@@ -14,8 +14,8 @@ from pydantic_core import CoreSchema
 class Described(BaseModel):
     """A model that reads its attribute docstrings when a schema is asked for.
 
-    Pydantic's `use_attribute_docstrings` reads the source of every class while the class is made: a third of the time that the server
-    takes to import itself, and nearly every process imports models without ever showing a schema.
+    Pydantic's `use_attribute_docstrings` reads the source of every class while the class is made: an eighth of the time that the
+    server takes to import itself (2.8 s, without it 2.4), and nearly every process imports models without ever showing a schema.
     """
 
     @classmethod

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from tests.support.postgres import PostgresServer
-from tests.support.stack import wait_for
+from tests.support.stack import bare_environment, wait_for
 
 pytestmark = pytest.mark.processes
 
@@ -36,9 +36,8 @@ def busy_port() -> Iterator[int]:
 
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
     own = {"PALESTRA_DATA_DIR": str(directory), "PALESTRA_PORT": "0", "PYTHONPATH": str(REPOSITORY), "XDG_CONFIG_HOME": str(directory)}
-    return {**kept, **own, **more}
+    return {**bare_environment(), **own, **more}
 
 
 def command(arguments: list[str]) -> list[str]:

@@ -64,7 +64,7 @@ def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) ->
     running = shared_stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
     attempt = live_attempt(shared_stack, run["id"])
     assert attempt is not None
-    trainers = [process for process in shared_stack.module_processes("workers.child") if attempt["id"] in " ".join(process.cmdline())]
+    trainers = shared_stack.module_processes("workers.child", attempt["id"])
     assert len(trainers) == 1
     shared_stack.post(f"jobs/{running['job_id']}:cancel", {"reason": "enough"})
     wait_for(lambda: shared_stack.get(f"jobs/{running['job_id']}")["state"] == "cancelled", 30, "the job is cancelled")

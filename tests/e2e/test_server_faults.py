@@ -18,7 +18,7 @@ def test_killed_broker_loses_no_queued_job(stack: Stack) -> None:
     stack.start_broker()
     for run in runs:
         done = succeeds(stack, run["id"])
-        assert len(done["attempts"]) == 1  # type: ignore[arg-type]
+        assert len(done["attempts"]) == 1
 
 
 def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
@@ -30,8 +30,8 @@ def test_killed_server_loses_nothing_and_doubles_nothing(stack: Stack) -> None:
         time.sleep(1)
         stack.start_server()
     done = succeeds(stack, run["id"])
-    (attempt,) = done["attempts"]  # type: ignore[misc]
-    spooled = spooled_episodes(stack.attempt_directory(attempt["id"]))  # type: ignore[index]
+    (attempt,) = done["attempts"]
+    spooled = spooled_episodes(stack.attempt_directory(attempt["id"]))
     assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
     assert episodes_per_bucket(stack, run["id"], len(spooled)) == [1] * len(spooled)
-    assert done["progress"]["episode"] == len(spooled)  # type: ignore[index]
+    assert done["progress"]["episode"] == len(spooled)

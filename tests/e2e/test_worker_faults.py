@@ -13,10 +13,19 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 def _trainer_of(stack: Stack, attempt_id: str) -> psutil.Process:
     def find() -> psutil.Process | None:
-        trainers = [process for process in stack.module_processes("workers.child") if attempt_id in " ".join(process.cmdline())]
+        trainers = stack.module_processes("workers.child", attempt_id)
         return trainers[0] if trainers else None
 
     return wait_for(find, 20, "the trainer's process")
+
+
+def _training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil.Process]:
+    """Returns a run that trains, its live attempt and that attempt's trainer."""
+    (run,) = stack.submit(cartpole(env_steps))
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > past, 60, "the run trains")
+    attempt = live_attempt(stack, run["id"])
+    assert attempt is not None
+    return run["id"], attempt["id"], _trainer_of(stack, attempt["id"])
 
 
 def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack: Stack) -> None:
@@ -41,39 +50,31 @@ def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack
     resumed_from = second["resumed_from"][run["id"]]  # type: ignore[index]
     assert resumed_from is not None
     done = succeeds(stack, run["id"])
-    assert done["progress"]["env_step"] == 12_000  # type: ignore[index]
+    assert done["progress"]["env_step"] == 12_000
     assert done["resume_quality"] == "exact"
-    episodes = done["progress"]["episode"]  # type: ignore[index]
+    episodes = done["progress"]["episode"]
     assert episodes_per_bucket(stack, run["id"], episodes) == [1] * episodes
     assert sum(episodes_per_bucket(stack, run["id"], episodes, superseded=True)) > episodes, "the first attempt's points are kept"
 
 
 def test_killed_worker_leaves_the_trainer_and_the_next_worker_adopts_it(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(18_000))
-    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains")
-    attempt = live_attempt(stack, run["id"])
-    assert attempt is not None
-    trainer = _trainer_of(stack, attempt["id"])
+    run_id, attempt_id, trainer = _training(stack, 18_000, past=1_000)
     stack.kill("worker")
-    before = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
-    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > before + 1_000, 30, "training goes on without a worker")
+    before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
+    stack.wait_for_run(run_id, lambda run: run["progress"]["env_step"] > before + 1_000, 30, "training goes on without a worker")
     assert trainer.is_running()
     stack.start_worker()
     (worker,) = [worker for worker in stack.get("workers")["items"] if worker["state"] == "online"]
-    assert [slot["attempt_id"] for slot in worker["slots"] if slot["attempt_id"]] == [attempt["id"]]
-    done = succeeds(stack, run["id"])
-    assert len(done["attempts"]) == 1  # type: ignore[arg-type]
+    assert [slot["attempt_id"] for slot in worker["slots"] if slot["attempt_id"]] == [attempt_id]
+    done = succeeds(stack, run_id)
+    assert len(done["attempts"]) == 1
 
 
 def test_killed_supervisor_takes_the_trainer_with_it_and_the_run_goes_on(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(10_000))
-    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 2_500, 60, "the run trains")
-    attempt = live_attempt(stack, run["id"])
-    assert attempt is not None
-    trainer = _trainer_of(stack, attempt["id"])
-    supervisors = [process for process in stack.module_processes("workers.supervisor") if attempt["id"] in " ".join(process.cmdline())]
+    run_id, attempt_id, trainer = _training(stack, 10_000, past=2_500)
+    supervisors = stack.module_processes("workers.supervisor", attempt_id)
     assert len(supervisors) == 1
     supervisors[0].kill()
     wait_for(lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE, 3, "the trainer dies with its supervisor")
-    done = succeeds(stack, run["id"])
-    assert len(done["attempts"]) == 2  # type: ignore[arg-type]
+    done = succeeds(stack, run_id)
+    assert len(done["attempts"]) == 2

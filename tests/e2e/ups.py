@@ -1,7 +1,6 @@
 """One `palestra up` as a process, for the tests that start, stop and kill it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from typing import Any
 
 from palestra.cli.embedded.children import marked
 from palestra.cli.embedded.datadir import DataDir, read_json
+from tests.support.stack import bare_environment
 
 
 class Up:
@@ -17,10 +17,15 @@ class Up:
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.data = DataDir(directory / ".palestra")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
         command = [sys.executable, "-m", "palestra.cli", "up", "--json", *(arguments or ("--port", "0"))]
         self.process = subprocess.Popen(
-            command, cwd=directory, env=kept, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            command,
+            cwd=directory,
+            env=bare_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
 
     def ready(self) -> dict[str, Any]:

@@ -23,6 +23,11 @@ MARK = "PALESTRA_TEST_STACK"
 REPOSITORY = Path(__file__).parents[2]
 
 
+def bare_environment() -> dict[str, str]:
+    """Returns this process's environment without settings of Palestra."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
+
+
 def free_port() -> int:
     """Returns a TCP port of the loopback interface that was free a moment ago."""
     with socket.socket() as probe:
@@ -68,10 +73,9 @@ class Stack:
         self._environment = self._make_environment(database_url, settings or {})
 
     def _make_environment(self, database_url: str | None, settings: Mapping[str, str]) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}
         database = {"PALESTRA_DATABASE_URL": database_url} if database_url else {}
         return {
-            **kept,
+            **bare_environment(),
             MARK: str(self.directory),
             "PALESTRA_DATA_DIR": str(self.directory),
             "PALESTRA_PORT": str(self.port),
@@ -212,9 +216,10 @@ class Stack:
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
 
-    def module_processes(self, module: str) -> list[psutil.Process]:
-        """Returns this stack's live processes that run `python -m module`."""
-        return [process for process in self.marked_processes() if module in _command_line(process)]
+    def module_processes(self, module: str, attempt_id: str = "") -> list[psutil.Process]:
+        """Returns this stack's live processes that run `python -m module`, for one attempt where it is named."""
+        lines = ((process, _command_line(process)) for process in self.marked_processes())
+        return [process for process, line in lines if module in line and attempt_id in " ".join(line)]
 
     def stop(self, name: str, seconds: float = 30) -> int:
         """Sends SIGTERM to one process, waits for its end and returns its exit code."""
