@@ -32,7 +32,8 @@ from workers.entrypoints import native
 from workers.failures import describe_failure
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.record.progress import ProgressFile
-from workers.snapshot.store import LoadedSnapshot, load_snapshot
+from workers.snapshot.store import load_snapshot
+from workers.snapshot.writing import LoadedSnapshot
 
 _ENDS: Final = {
     StopReason.BUDGET: (Outcome.SUCCEEDED, Cause.BUDGET),

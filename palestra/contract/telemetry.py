@@ -167,7 +167,8 @@ class SystemMetrics(RunRecord):
 class SnapshotFile(Document):
     """A file of a snapshot."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
+    name: Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*){0,3}$")]
+    """Relative to the snapshot's directory; agents that write their own files may use directories."""
     size: Counter
     sha256: Sha256
 

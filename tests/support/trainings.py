@@ -13,7 +13,8 @@ from workers.build.assemble import Training, TrainingContext, assemble_training
 from workers.build.runtime import prepare_process
 from workers.control import ControlFlag
 from workers.core.types import StopReason
-from workers.snapshot.store import LoadedSnapshot, load_snapshot
+from workers.snapshot.store import load_snapshot
+from workers.snapshot.writing import LoadedSnapshot
 
 RUN = new_id("run")
 

@@ -28,7 +28,8 @@ from workers.loop.engine import Engine
 from workers.loop.parts import Cadence, Parts
 from workers.record.recorder import RecordedRun, Sink, SpoolRecorder
 from workers.record.windows import window_length
-from workers.snapshot.store import LoadedSnapshot, SnapshotOwner, SnapshotStore
+from workers.snapshot.store import SnapshotStore
+from workers.snapshot.writing import LoadedSnapshot, SnapshotOwner
 
 EVALUATION_ENVS = 8
 """Most copies of the evaluation environment that are stepped together."""

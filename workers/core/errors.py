@@ -32,5 +32,9 @@ class SnapshotUnreadableError(WorkerError):
     retryable: ClassVar[bool] = True
 
 
+class InputExhaustedError(WorkerError):
+    """A finite input has no more to collect: the engine ends the run, nobody else sees this."""
+
+
 class NotCollectedError(WorkerError):
     """A part was used before it was given what it needs, for example `learn` before any collect."""

@@ -289,6 +289,11 @@ class Control(Protocol):
 class Trigger(Stateful, Protocol):
     """Says when something is due."""
 
+    @property
+    def next(self) -> int:
+        """Where it becomes due next, in its unit; 2**63 where that is not known."""
+        ...
+
     def due(self, clock: ClockView) -> int:
         """Returns how many times it became due since it was last asked, 0 for not at all."""
         ...

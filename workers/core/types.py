@@ -5,10 +5,10 @@ Dimensions: T vector steps, B environments, N samples. Owns no behaviour beyond 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,29 @@ Array = npt.NDArray[Any]
 """A numpy array of any dtype."""
 
 StateTree = dict[str, Any]
-"""Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays, int, float, str, bool or None.
+"""Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays, int, float, str, bool, None or `OwnFiles`.
 
-A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be saved. Tensors come back on the CPU.
+A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be saved. Tensors come back on the CPU, and
+`OwnFiles` as `OwnFilesAt`.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """A leaf of a state tree: files in a format of the part's own, such as those of a PFRL agent's `save`. At most one per snapshot.
+
+    They lie at the top of the snapshot's directory, so that the part's own `load` can be given that directory.
+    """
+
+    save: Callable[[str], None]
+    """Writes them into a directory, which exists and is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFilesAt:
+    """Where the files of an `OwnFiles` lie, once the snapshot was read."""
+
+    directory: str
 
 
 class Unit(StrEnum):
@@ -40,11 +59,12 @@ class Unit(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why the engine stopped. The first three end the run, the others end the attempt."""
+    """Why the engine stopped. The first four end the run, the others end the attempt."""
 
     BUDGET = "budget"
     SUCCESS_SCORE = "success_score"
     REQUESTED = "requested"
+    INPUT_EXHAUSTED = "input_exhausted"
     DIVERGED = "diverged"
     PAUSE = "pause"
     CANCEL = "cancel"
@@ -54,7 +74,10 @@ class StopReason(StrEnum):
     @property
     def completes_run(self) -> bool:
         """Whether the run is over, so that a final evaluation is due."""
-        return self in {StopReason.BUDGET, StopReason.SUCCESS_SCORE, StopReason.REQUESTED}
+        return self in _COMPLETING
+
+
+_COMPLETING: Final = frozenset({StopReason.BUDGET, StopReason.SUCCESS_SCORE, StopReason.REQUESTED, StopReason.INPUT_EXHAUSTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +110,8 @@ class LearnSchedule:
     """Updates asked for per multiple."""
     warmup_env_steps: int = 0
     """No multiple below this many env_steps counts."""
+    at_episode_end: bool = False
+    """`learn` is also due, once, where an episode ended and no multiple was crossed."""
 
 
 class EpisodeEnd(NamedTuple):

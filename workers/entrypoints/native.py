@@ -20,7 +20,7 @@ from workers.evaluate.evaluator import fixed_seed
 from workers.export.policy import ExportFormat, write_export
 from workers.loop.parts import RunResult
 from workers.record.recorder import evaluation_record
-from workers.snapshot.store import LoadedSnapshot
+from workers.snapshot.writing import LoadedSnapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The counters of a run.
 
-Owns counting. Nothing but the engine's three verbs may advance a clock; everybody else sees it as `ClockView`.
+Owns counting. Nothing but the engine's three verbs may advance a clock; everybody else sees it as `ClockView`. Engines in several
+processes share one count of env_steps and episodes through a clock whose `count` is atomic (`workers.entrypoints.sharing`).
 """
 
 from collections.abc import Callable
@@ -35,6 +36,11 @@ class Clock:
     def wall_seconds(self) -> float:
         """Seconds since the clock was built, and those of earlier attempts."""
         return self._earlier_seconds + self._time() - self._started
+
+    def count(self, env_steps: int, episodes: int) -> None:
+        """Counts what one collect gathered."""
+        self.env_steps += env_steps
+        self.episodes += episodes
 
     def state_dict(self) -> StateTree:
         """Returns all counters."""

@@ -25,9 +25,9 @@ pause, cancel or drain: on_finish and a snapshot, unless this very iteration has
 exception goes on its way.
 """
 
-import math
 from collections.abc import Iterator
 
+from workers.core.errors import InputExhaustedError
 from workers.core.protocols import TimeSource
 from workers.core.rng import global_state, load_global_state
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, SnapshotReason, StateTree, StopReason, Unit
@@ -58,8 +58,9 @@ class Engine:
         self._learning = Every(schedule.every_env_steps)
         self._warmup_end = schedule.warmup_env_steps
         self._updates_per_multiple = schedule.updates
+        self._learns_at_episode_end = schedule.at_episode_end
         self._epoch = every(cadence.epoch)
-        self._evaluation: Every | Never = Never() if parts.evaluator is None else every(cadence.evaluation)
+        self._evaluation = every(None if parts.evaluator is None else cadence.evaluation)
         self._snapshot = every(cadence.snapshot)
         self._num_envs = parts.collector.num_envs
         self._plan_steps = _vector_steps(parts.agent.collect_plan, self._num_envs)
@@ -68,7 +69,7 @@ class Engine:
         self._reports: list[LearnReport] = []
         self._evaluation_pending = False
         self._snapshot_requested = False
-        self._best: float | None = None
+        self._best = parts.best
         self._score: float | None = None
         self._evaluated_at: tuple[int, int] | None = None
         self._epoch_closed_at = 0
@@ -76,6 +77,7 @@ class Engine:
         self._snapshot_id: str | None = None
         self._stop: StopReason | None = None
         self._finishing = False
+        self._in_epoch = False
 
     # Drivers
 
@@ -94,30 +96,59 @@ class Engine:
         self._begin()
         try:
             while self._stop is None:
-                self._parts.agent.observe(self.collect())
+                try:
+                    experience = self.collect()
+                except InputExhaustedError:
+                    self._stop = StopReason.INPUT_EXHAUSTED
+                    break
+                self._parts.agent.observe(experience)
                 self._learn_if_due()
                 self.boundary()
                 yield self.clock
             self._finish()
         except (Exception, KeyboardInterrupt) as error:
-            self._save_after(error)
+            self.save_after(error)
             raise
 
     def epochs(self, until: int) -> Iterator[int]:
         """Yields the index of each epoch up to `until`; the caller's body collects and learns, then the epoch closes with a boundary.
 
-        A body that leaves the loop early skips the boundary of its epoch, and the end of the run.
+        Python does not tell a generator whether its caller left the loop on purpose or by an exception. A caller that left it says so:
+        with `leave_epochs`, or with `save_after`.
         """
         self._begin()
         try:
             while self._stop is None and self.clock.epochs < until:
+                self._in_epoch = True
                 yield self.clock.epochs
+                self._in_epoch = False
                 self.boundary(close_epoch=True)
             self._stop = self._stop or StopReason.BUDGET
             self._finish()
         except (Exception, KeyboardInterrupt) as error:
-            self._save_after(error)
+            self.save_after(error)
             raise
+
+    def leave_epochs(self) -> None:
+        """Closes the epoch whose body left the loop of `epochs` on purpose, and ends the run; does nothing where none is open."""
+        if not self._in_epoch:
+            return
+        self._in_epoch = False
+        try:
+            self.boundary(close_epoch=True)
+            self._stop = self._stop or StopReason.REQUESTED
+            self._finish()
+        except (Exception, KeyboardInterrupt) as error:
+            self.save_after(error)
+            raise
+
+    def save_after(self, error: BaseException) -> None:
+        """Saves the state that an exception left; one that cannot be saved adds a note to the exception and raises nothing."""
+        self._in_epoch = False
+        try:
+            self._save(SnapshotReason.EXCEPTION)
+        except Exception as second:  # noqa: BLE001 - the first error is the one to report
+            error.add_note(f"The state could not be saved afterwards: {type(second).__name__}: {second}")
 
     # Verbs
 
@@ -131,10 +162,9 @@ class Engine:
             Experience whose arrays are valid until the next collect. The caller lets the agent observe it.
         """
         experience = self._parts.collector.collect(plan or self._next_plan())
-        clock = self.clock
+        self.clock.count(experience.env_steps, len(experience.episodes))
         if experience.episodes:
-            self._count_episodes(experience)
-        clock.env_steps += experience.env_steps
+            self._note_ends(experience)
         return experience
 
     def learn(self, updates: int | None = None) -> LearnReport:
@@ -262,15 +292,16 @@ class Engine:
             plan = self._plans[steps] = CollectPlan(vector_steps=steps)
         return plan
 
-    def _count_episodes(self, experience: Experience) -> None:
-        at, active = self.clock.env_steps, experience.active
+    def _note_ends(self, experience: Experience) -> None:
+        at, active = self.clock.env_steps - experience.env_steps, experience.active
         for end in experience.episodes:
             steps = end.vector_step + 1
             self._ended.append((at + (steps * self._num_envs if active is None else int(active[:steps].sum())), end))
-        self.clock.episodes += len(experience.episodes)
 
     def _learn_if_due(self) -> None:
         crossed = self._learning.due(self.clock)
+        if not crossed and self._learns_at_episode_end and self._ended:
+            crossed = 1
         if crossed and self.clock.env_steps >= self._warmup_end:
             self.learn(crossed * self._updates_per_multiple)
 
@@ -300,10 +331,8 @@ class Engine:
         for on_evaluation in self._hooks.on_evaluation:
             on_evaluation(self, result)
         self._parts.recorder.evaluation(self.clock, result, final=self._is_last_evaluation())
-        if result.mean > (-math.inf if self._best is None else self._best):
-            self._best = result.mean
-            if self._cadence.save_best and not self._finishing:
-                self._save(SnapshotReason.BEST)
+        if self._best.improved(result.mean) and self._cadence.save_best and (not self._finishing or self._cadence.best_apart):
+            self._save(SnapshotReason.BEST)
 
     def _is_last_evaluation(self) -> bool:
         over = self._stop is not None and self._stop.completes_run
@@ -328,7 +357,7 @@ class Engine:
         if self._stop is not None and self._stop.completes_run:
             if self.clock.env_steps > self._epoch_closed_at and not isinstance(self._epoch, Never):
                 self._close_epoch()
-            if self._evaluated_at != (self.clock.env_steps, self.clock.updates):
+            if self._cadence.final_evaluation and self._evaluated_at != (self.clock.env_steps, self.clock.updates):
                 self._evaluate()
         reason = self.result.reason
         for on_finish in self._hooks.on_finish:
@@ -342,12 +371,6 @@ class Engine:
         self._parts.recorder.flush()
         self._finishing = False
 
-    def _save_after(self, error: BaseException) -> None:
-        try:
-            self._save(SnapshotReason.EXCEPTION)
-        except Exception as second:  # noqa: BLE001 - the first error is the one to report
-            error.add_note(f"The state could not be saved afterwards: {type(second).__name__}: {second}")
-
     def _own_state(self) -> StateTree:
         return {
             "learning": self._learning.state_dict(),
@@ -356,10 +379,11 @@ class Engine:
             "snapshot": self._snapshot.state_dict(),
             "warmup_end": self._warmup_end,
             "evaluation_pending": self._evaluation_pending,
-            "best": self._best,
+            "best": self._best.score,
             "score": self._score,
             "evaluated_at": None if self._evaluated_at is None else list(self._evaluated_at),
             "epoch_closed_at": self._epoch_closed_at,
+            "stop": self._stop.value if self._stop else None,
         }
 
     def _load_own_state(self, state: StateTree) -> None:
@@ -369,7 +393,7 @@ class Engine:
         self._snapshot.load_state_dict(state["snapshot"])
         self._warmup_end = state["warmup_end"]
         self._evaluation_pending = state["evaluation_pending"]
-        self._best, self._score = state["best"], state["score"]
+        self._best.score, self._score = state["best"], state["score"]
         at = state["evaluated_at"]
         self._evaluated_at = None if at is None else (at[0], at[1])
         self._epoch_closed_at = state["epoch_closed_at"]

@@ -1,10 +1,37 @@
 """What an engine is given, and what it answers."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from workers.core.protocols import Agent, Collector, Control, Evaluator, Hook, Recorder, Snapshotter
-from workers.core.types import StopReason
-from workers.loop.budget import Budget
+from workers.core.protocols import Agent, ClockView, Collector, Control, Evaluator, Hook, Recorder, Snapshotter, Trigger
+from workers.core.types import StopReason, Unit
+
+
+class Best:
+    """The best mean evaluation return so far. Engines in several processes share one."""
+
+    def __init__(self) -> None:
+        self.score: float | None = None
+
+    def improved(self, score: float) -> bool:
+        """Takes a score over if it strictly exceeds the best, and returns whether it did; one that is not a number never does."""
+        if not score > (-math.inf if self.score is None else self.score):
+            return False
+        self.score = score
+        return True
+
+
+class Bounds(Protocol):
+    """What ends a run: `workers.loop.budget.Budget`, or one that several processes share."""
+
+    def exhausted(self, clock: ClockView) -> bool:
+        """Returns whether a bound is reached."""
+        ...
+
+    def room(self, clock: ClockView, unit: Unit) -> int:
+        """Returns how much of `unit` is left, at least 0; a very large number without a bound on it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,19 +45,24 @@ class Parts:
     control: Control
     evaluator: Evaluator | None = None
     hooks: tuple[Hook, ...] = ()
+    best: Best = field(default_factory=Best)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
-    """When the engine does what. Intervals are in env_steps; `None` is never."""
+    """When the engine does what. Intervals are in env_steps, or triggers of any unit; `None` is never."""
 
-    budget: Budget
-    epoch: int | None = None
-    evaluation: int | None = None
+    budget: Bounds
+    epoch: int | Trigger | None = None
+    evaluation: int | Trigger | None = None
     evaluate_during_episode: bool = True
     """Evaluate at the exact multiple; false waits for an iteration in which a training episode ended."""
-    snapshot: int | None = None
+    final_evaluation: bool = True
+    """Evaluate once at the end of the run; false where another process does."""
+    snapshot: int | Trigger | None = None
     save_best: bool = True
+    best_apart: bool = False
+    """Write the best also where the final snapshot, written next, holds the same state."""
     save_memory: bool = True
 
 

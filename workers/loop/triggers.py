@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from workers.core.protocols import ClockView
+from workers.core.protocols import ClockView, Trigger
 from workers.core.types import StateTree, Unit
 from workers.loop.clock import reader
 
@@ -70,6 +70,8 @@ class Never:
         """Takes nothing over."""
 
 
-def every(interval: int | None, unit: Unit = Unit.ENV_STEPS) -> Every | Never:
-    """Returns a trigger for an interval that may be absent."""
-    return Never() if interval is None else Every(interval, unit)
+def every(interval: int | Trigger | None, unit: Unit = Unit.ENV_STEPS) -> Trigger:
+    """Returns a trigger for an interval that may be absent; a trigger stays as it is."""
+    if interval is None:
+        return Never()
+    return Every(interval, unit) if isinstance(interval, int) else interval

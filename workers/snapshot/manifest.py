@@ -41,9 +41,14 @@ class Manifest(Document):
     reason: SnapshotReason
     score: Number | None
     resume_exact: bool
+    stop: str | None = None
+    """Why training ended here, a `StopReason`; `None` where it went on or an exception ended it."""
     env_step: Counter
     update: Counter
     episode: Counter
+    epoch: Counter = 0
+    """Epochs closed."""
+    iteration: Counter = 0
     wall: float
     versions: dict[str, str]
     """Palestra, Python, torch, numpy, gymnasium and CUDA that wrote it."""
@@ -51,14 +56,18 @@ class Manifest(Document):
     files: tuple[SnapshotFile, ...]
 
 
-def describe_file(path: Path) -> SnapshotFile:
-    """Returns name, size and SHA-256 of a file."""
+def describe_file(path: Path, root: Path) -> SnapshotFile:
+    """Returns name, size and SHA-256 of a file below a snapshot's directory.
+
+    Raises:
+        ValueError: If its name is none that a snapshot's file may have.
+    """
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             size += len(chunk)
-    return SnapshotFile(name=path.name, size=size, sha256=digest.hexdigest())
+    return SnapshotFile(name=path.relative_to(root).as_posix(), size=size, sha256=digest.hexdigest())
 
 
 def verify(directory: Path) -> Manifest:
@@ -67,15 +76,16 @@ def verify(directory: Path) -> Manifest:
     Raises:
         SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds anything that its manifest does not list.
     """
-    _refuse_links(directory)
+    if directory.is_symlink() or not directory.is_dir():
+        raise SnapshotUnreadableError(f"{directory.name}: not a directory")
+    present = set(files_below(directory)) - {MANIFEST}
     manifest = read_manifest(directory)
     listed = {file.name: file for file in manifest.files}
-    present = {entry.name for entry in directory.iterdir()} - {MANIFEST}
     if present != set(listed):
         missing, extra = sorted(set(listed) - present), sorted(present - set(listed))
         raise SnapshotUnreadableError(f"{directory.name}: the manifest's files are not those present (missing {missing}, unknown {extra})")
     for name, file in listed.items():
-        if describe_file(directory / name) != file:
+        if describe_file(directory / name, directory) != file:
             raise SnapshotUnreadableError(f"{directory.name}: {name} is not what was written: size or SHA-256 differ")
     return manifest
 
@@ -99,6 +109,22 @@ def read_manifest(directory: Path) -> Manifest:
         raise SnapshotUnreadableError(f"{directory.name}: the manifest cannot be read: {error}") from error
 
 
+def files_below(directory: Path) -> list[str]:
+    """Returns the names of all files below a directory, relative to it.
+
+    Raises:
+        SnapshotUnreadableError: If there is anything but plain files and directories.
+    """
+    names: list[str] = []
+    for path in sorted(directory.rglob("*")):
+        mode = path.lstat().st_mode
+        if stat.S_ISREG(mode):
+            names.append(path.relative_to(directory).as_posix())
+        elif not stat.S_ISDIR(mode):
+            raise SnapshotUnreadableError(f"{directory.name}: {path.relative_to(directory)} is not a plain file")
+    return names
+
+
 def sync_file(path: Path) -> None:
     """Forces a file, or a directory's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -119,11 +145,3 @@ def _check_format(name: str, document: Any) -> None:
         raise SnapshotUnreadableError(
             f"{name}: made by Palestra {made_by} in format {version}, this one reads up to format {FORMAT_VERSION}: upgrade Palestra"
         )
-
-
-def _refuse_links(directory: Path) -> None:
-    if directory.is_symlink() or not directory.is_dir():
-        raise SnapshotUnreadableError(f"{directory.name}: not a directory")
-    for entry in directory.iterdir():
-        if not stat.S_ISREG(entry.lstat().st_mode):
-            raise SnapshotUnreadableError(f"{directory.name}: {entry.name} is not a plain file")

@@ -1,14 +1,10 @@
-"""Writes snapshots, keeps some of them, and reads them back.
+"""The snapshots of one attempt: which are kept, and who hears of them.
 
-A snapshot is written into `<id>.tmp`, every file synced, the manifest last, then the directory renamed and its parent synced: a kill at any
-moment leaves the older ones as they were. An old one is deleted only after the newest was verified by reading it back.
+An old one is deleted only after the newest was verified by reading it back.
 """
 
-import errno
 import shutil
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,35 +13,11 @@ from palestra.contract.telemetry import SnapshotFile, SnapshotWritten
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree
-from workers.snapshot.manifest import FORMAT_VERSION, MANIFEST, Manifest, describe_file, sync_file, verify
-from workers.snapshot.trees import read_tree, write_tree
+from workers.snapshot.manifest import FORMAT_VERSION, MANIFEST, Manifest, describe_file, verify
+from workers.snapshot.writing import LoadedSnapshot, Moment, SnapshotOwner, ask_for_room, read_snapshot, write_snapshot
 
 _ROOM: Final = 1.2
 """Free space asked for before writing, relative to the last snapshot."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotOwner:
-    """What every snapshot of an attempt says about where it comes from."""
-
-    run_id: str
-    attempt_id: str
-    experiment_id: str
-    definition_hash: str
-    seed: int
-    parent: str | None
-    versions: dict[str, str]
-    device: str
-    resume_exact: bool
-    """Whether device and settings allow a bit-exact resume."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedSnapshot:
-    """A verified snapshot."""
-
-    manifest: Manifest
-    state: StateTree
 
 
 class SnapshotStore:
@@ -70,60 +42,14 @@ class SnapshotStore:
 
     def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
         """Writes one complete snapshot; see the protocol."""
-        self._ask_for_room()
+        ask_for_room(self._directory, int(self._last_size * _ROOM))
         snapshot_id = new_id("snp")
-        temporary = self._directory / f"{snapshot_id}.tmp"
-        temporary.mkdir()
-        try:
-            manifest = self._write(temporary, snapshot_id, state, clock, reason, score)
-            final = temporary.rename(self._directory / snapshot_id)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
-        sync_file(self._directory)
+        target = self._directory / snapshot_id
+        manifest = write_snapshot(target, self._owner, state, Moment(clock=clock, reason=reason, score=score, snapshot_id=snapshot_id))
         self._remember(manifest)
-        self._announce(_record(manifest, describe_file(final / MANIFEST)))
+        self._announce(_record(manifest, describe_file(target / MANIFEST, target)))
         self._forget_old()
         return snapshot_id
-
-    def _write(
-        self, directory: Path, snapshot_id: str, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None
-    ) -> Manifest:
-        files = write_tree(directory, state)
-        for path in files:
-            sync_file(path)
-        owner = self._owner
-        manifest = Manifest(
-            snapshot_id=snapshot_id,
-            run_id=owner.run_id,
-            attempt_id=owner.attempt_id,
-            experiment_id=owner.experiment_id,
-            definition_hash=owner.definition_hash,
-            seed=owner.seed,
-            parent=owner.parent,
-            reason=reason,
-            score=score,
-            resume_exact=owner.resume_exact and reason is not SnapshotReason.EXCEPTION,
-            env_step=clock.env_steps,
-            update=clock.updates,
-            episode=clock.episodes,
-            wall=time.time(),
-            versions=owner.versions,
-            device=owner.device,
-            files=tuple(describe_file(path) for path in files),
-        )
-        path = directory / MANIFEST
-        path.write_text(manifest.model_dump_json(indent=1))
-        sync_file(path)
-        sync_file(directory)
-        return manifest
-
-    def _ask_for_room(self) -> None:
-        needed = int(self._last_size * _ROOM)
-        free = shutil.disk_usage(self._directory).free
-        if free < needed:
-            message = f"a snapshot needs about {needed >> 20} MiB, {free >> 20} MiB are free"
-            raise OSError(errno.ENOSPC, message, str(self._directory))
 
     def _remember(self, manifest: Manifest) -> None:
         self._written.append(manifest.snapshot_id)
@@ -152,14 +78,15 @@ def load_snapshot(directory: Path, *, run_id: str | None, definition_hash: str) 
     Raises:
         SnapshotUnreadableError: If it is torn, damaged, foreign, of a newer format, or holds links or unlisted files.
     """
-    manifest = verify(directory)
+    loaded = read_snapshot(directory)
+    manifest = loaded.manifest
     if manifest.snapshot_id != directory.name:
         raise SnapshotUnreadableError(f"{directory.name}: the manifest is that of {manifest.snapshot_id}")
     if run_id is not None and manifest.run_id != run_id:
         raise SnapshotUnreadableError(f"{directory.name}: belongs to {manifest.run_id}, not to {run_id}")
     if manifest.definition_hash != definition_hash:
         raise SnapshotUnreadableError(f"{directory.name}: was made by another definition, so its state does not fit")
-    return LoadedSnapshot(manifest, read_tree(directory))
+    return loaded
 
 
 def _is_whole(directory: Path) -> bool:

@@ -1,12 +1,14 @@
 """A state tree as files: tensors as safetensors, arrays as npz without pickle, the rest as JSON.
 
 Owns the layout inside a snapshot's directory. Each top-level part of the tree has its own files, so that a large memory lies apart:
-`<part>.safetensors`, `<part>.npz`, and one `state.json` in which `{"$tensor": name}` and `{"$array": name}` stand for what lies in them.
+`<part>.safetensors`, `<part>.npz`, and one `state.json` in which `{"$tensor": name}` and `{"$array": name}` stand for what lies in them,
+and `{"$files": true}` for the files that a part wrote itself.
 """
 
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,29 +17,31 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from workers.core.errors import SnapshotUnreadableError
-from workers.core.types import StateTree
+from workers.core.types import OwnFiles, OwnFilesAt, StateTree
 
 STATE_FILE: Final = "state.json"
 _PART_NAME: Final = re.compile(r"^[a-z][a-z0-9_]{0,31}$")
-_MARKS: Final = frozenset({"$tensor", "$array", "$float"})
+_MARKS: Final = frozenset({"$tensor", "$array", "$float", "$files"})
 
 
 def write_tree(directory: Path, tree: StateTree) -> list[Path]:
     """Writes a tree into an empty directory and returns the files, not yet synced.
 
     Raises:
-        TypeError: If a leaf is none of those that `StateTree` allows.
+        TypeError: If a leaf is none of those that `StateTree` allows, or a part's own files have names that the snapshot needs.
         OSError: If the disk is full or fails.
     """
-    files: list[Path] = []
     document: dict[str, Any] = {}
+    packers: dict[str, _Packer] = {}
     for part, state in tree.items():
         if not _PART_NAME.fullmatch(part):
             raise TypeError(f"{part!r} cannot name a part of a snapshot")
-        packer = _Packer()
-        document[part] = packer.pack(state, part)
+        packers[part] = _Packer()
+        document[part] = packers[part].pack(state, part)
+    files = _write_own_files(directory, [one for packer in packers.values() for one in packer.own_files])
+    for part, packer in packers.items():
         files += packer.write(directory, part)
-    path = directory / STATE_FILE
+    path = _unused(directory / STATE_FILE)
     path.write_text(json.dumps(document, allow_nan=False))
     return [*files, path]
 
@@ -61,6 +65,7 @@ class _Packer:
     def __init__(self) -> None:
         self._tensors: dict[str, torch.Tensor] = {}
         self._arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self.own_files: list[OwnFiles] = []
 
     def pack(self, value: Any, path: str) -> Any:
         """Returns what of `value` is JSON."""
@@ -73,16 +78,19 @@ class _Packer:
             return {"$tensor": path}
         if isinstance(value, np.ndarray):
             return self._pack_array(value, path)
+        if isinstance(value, OwnFiles):
+            self.own_files.append(value)
+            return {"$files": True}
         return _scalar(value, path)
 
     def write(self, directory: Path, part: str) -> list[Path]:
         """Writes the files of the part, those that it needs."""
         files: list[Path] = []
         if self._tensors:
-            files.append(directory / f"{part}.safetensors")
+            files.append(_unused(directory / f"{part}.safetensors"))
             save_file(_unshared(self._tensors), files[-1])
         if self._arrays:
-            files.append(directory / f"{part}.npz")
+            files.append(_unused(directory / f"{part}.npz"))
             with files[-1].open("wb") as file:
                 np.savez(file, allow_pickle=False, **{str(index): array for index, array in enumerate(self._arrays.values())})
         return files
@@ -109,6 +117,12 @@ class _Unpacker:
         if arrays.exists():
             with np.load(arrays, allow_pickle=False) as archive:
                 self._arrays = {name: archive[name] for name in archive.files}
+        self._marked: dict[str, Callable[[Any], Any]] = {
+            "$tensor": self._tensors.__getitem__,
+            "$array": self._arrays.__getitem__,
+            "$float": float,
+            "$files": lambda _: OwnFilesAt(str(directory)),
+        }
 
     def unpack(self, value: Any) -> Any:
         """Returns `value` as it was packed."""
@@ -116,13 +130,23 @@ class _Unpacker:
             return [self.unpack(item) for item in value]
         if not isinstance(value, dict):
             return value
-        if set(value) == {"$tensor"}:
-            return self._tensors[value["$tensor"]]
-        if set(value) == {"$array"}:
-            return self._arrays[value["$array"]]
-        if set(value) == {"$float"}:
-            return float(value["$float"])
+        if len(value) == 1 and (read := self._marked.get(next(iter(value)))) is not None:
+            return read(next(iter(value.values())))
         return {key: self.unpack(item) for key, item in value.items()}
+
+
+def _write_own_files(directory: Path, own: list[OwnFiles]) -> list[Path]:
+    if len(own) > 1:
+        raise TypeError("two parts write files of their own into one snapshot: only one can lie at its top")
+    for one in own:
+        one.save(str(directory))
+    return [path for path in sorted(directory.rglob("*")) if not path.is_dir()]
+
+
+def _unused(path: Path) -> Path:
+    if path.exists():
+        raise TypeError(f"the agent's own save wrote {path.name}, a name that the snapshot needs itself: use another one")
+    return path
 
 
 def _scalar(value: Any, path: str) -> Any:

@@ -44,6 +44,7 @@ def fetch_inputs(api: AttemptApi, directory: AttemptDirectory, order: WorkOrder,
 def _fetch_snapshot(api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for file in snapshot.files:
+        (target / file.name).parent.mkdir(parents=True, exist_ok=True)
         try:
             _fetch_file(api, target / file.name, file, interrupted)
         except DamagedError as error:

@@ -14,14 +14,17 @@ import torch
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import SnapshotWritten
 from workers.core.errors import SnapshotUnreadableError
-from workers.core.types import SnapshotReason
+from workers.core.types import OwnFiles, OwnFilesAt, SnapshotReason
 from workers.snapshot import store as store_module
+from workers.snapshot import writing as writing_module
 from workers.snapshot.manifest import MANIFEST, Manifest, verify
-from workers.snapshot.store import SnapshotOwner, SnapshotStore, load_snapshot
+from workers.snapshot.store import SnapshotStore, load_snapshot
 from workers.snapshot.trees import read_tree, write_tree
+from workers.snapshot.writing import Moment, SnapshotOwner, read_snapshot, settle, write_snapshot
 
 RUN = new_id("run")
 HASH = "0" * 64
+PERIODIC = SnapshotReason.PERIODIC
 CLOCK: Any = SimpleNamespace(env_steps=10, updates=4, iterations=9, epochs=0, episodes=2, wall_seconds=1.0)
 
 
@@ -180,7 +183,7 @@ def test_a_full_disk_leaves_the_older_ones(tmp_path: Path, monkeypatch: pytest.M
     made = store(tmp_path)
     kept = made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
     usage = SimpleNamespace(free=10)
-    monkeypatch.setattr(store_module.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(writing_module.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(OSError, match="MiB are free"):
         made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
     monkeypatch.undo()
@@ -188,7 +191,7 @@ def test_a_full_disk_leaves_the_older_ones(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store_module, "write_tree", full)
+    monkeypatch.setattr(writing_module, "write_tree", full)
     with pytest.raises(OSError, match="No space"):
         made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
     assert [path.name for path in tmp_path.iterdir()] == [kept]
@@ -218,7 +221,7 @@ def test_a_kill_at_any_moment_leaves_a_snapshot_or_none(tmp_path: Path, moment: 
 
 
 def _die_at(moment: str, count: int) -> None:
-    original, calls = getattr(store_module, moment), []
+    original, calls = getattr(writing_module, moment), []
 
     def dying(*arguments: Any) -> Any:
         calls.append(1)
@@ -226,4 +229,64 @@ def _die_at(moment: str, count: int) -> None:
             os._exit(9)
         return original(*arguments)
 
-    setattr(store_module, moment, dying)
+    setattr(writing_module, moment, dying)
+
+
+def test_an_agents_own_files_lie_beside_the_state_and_come_back_as_a_directory(tmp_path: Path) -> None:
+    def save(directory: str) -> None:
+        (Path(directory) / "target").mkdir()
+        (Path(directory) / "model.pt").write_bytes(b"weights")
+        (Path(directory) / "target" / "model.pt").write_bytes(b"older weights")
+
+    target = tmp_path / "best"
+    for loss in (1.0, 2.0):
+        manifest = write_snapshot(target, owner(), {"agent": {"own": OwnFiles(save), "loss": loss}}, Moment(clock=CLOCK, reason=PERIODIC))
+    assert {file.name for file in manifest.files} == {"model.pt", "target/model.pt", "state.json"}
+    assert read_snapshot(target).state == {"agent": {"own": OwnFilesAt(str(target)), "loss": 2.0}}
+    assert [path.name for path in tmp_path.iterdir()] == ["best"]
+    (target / "target" / "model.pt").write_bytes(b"other weights")
+    with pytest.raises(SnapshotUnreadableError, match=r"target/model\.pt"):
+        read_snapshot(target)
+
+
+@pytest.mark.parametrize("name", ["state.json", "a file", "a/b/c/d/e"])
+def test_an_agents_own_file_may_not_take_a_name_that_is_ours_or_cannot_be_stored(tmp_path: Path, name: str) -> None:
+    def save(directory: str) -> None:
+        path = Path(directory, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+
+    with pytest.raises(TypeError, match=name):
+        write_snapshot(tmp_path / "best", owner(), {"agent": {"own": OwnFiles(save)}}, Moment(clock=CLOCK, reason=PERIODIC))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kills", range(1, 9))
+def test_a_kill_while_a_snapshot_takes_anothers_place_leaves_one_of_the_two(tmp_path: Path, kills: int) -> None:
+    target = tmp_path / "params"
+    write_snapshot(target, owner(), state(1.0), Moment(clock=CLOCK, reason=PERIODIC))
+    pid = os.fork()
+    if pid == 0:
+        calls = []
+
+        def dying(name: str) -> Any:
+            original = getattr(Path, name)
+
+            def call(*arguments: Any) -> Any:
+                calls.append(name)
+                if len(calls) == kills:
+                    os._exit(9)
+                return original(*arguments)
+
+            return call
+
+        try:
+            for name in ("rename", "mkdir", "write_text"):
+                setattr(Path, name, dying(name))
+            write_snapshot(target, owner(), state(2.0), Moment(clock=CLOCK, reason=PERIODIC))
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    settle(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["params"]
+    assert read_snapshot(target).state["agent"]["step"] in {1.0, 2.0}

@@ -1,0 +1,167 @@
+"""Writes one snapshot, whole or not at all, and reads it back.
+
+Written into a temporary directory, every file synced, the manifest last, then renamed and the parent synced: a kill at any moment leaves
+what was there before. `settle` repairs the one moment in which a directory of a fixed name is between its old and its new content.
+"""
+
+import errno
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from palestra.contract.names import new_id
+from palestra.contract.telemetry import SnapshotFile
+from workers.core.protocols import ClockView
+from workers.core.types import SnapshotReason, StateTree
+from workers.snapshot.manifest import MANIFEST, Manifest, describe_file, files_below, sync_file, verify
+from workers.snapshot.trees import read_tree, write_tree
+
+NEW: Final = ".tmp"
+"""Ending of a directory that is being written."""
+OLD: Final = ".old"
+"""Ending of a directory that a new one is taking the place of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotOwner:
+    """What every snapshot of an attempt says about where it comes from."""
+
+    run_id: str
+    attempt_id: str
+    experiment_id: str
+    definition_hash: str
+    seed: int
+    parent: str | None
+    versions: dict[str, str]
+    device: str
+    resume_exact: bool
+    """Whether device and settings allow a bit-exact resume."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSnapshot:
+    """A verified snapshot."""
+
+    manifest: Manifest
+    state: StateTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a snapshot is of, beside the state."""
+
+    clock: ClockView
+    reason: SnapshotReason
+    score: float | None = None
+    """Mean return of an evaluation made at exactly this state."""
+    snapshot_id: str | None = None
+    """`None` takes a new one."""
+
+
+def write_snapshot(target: Path, owner: SnapshotOwner, state: StateTree, moment: Moment) -> Manifest:
+    """Writes a complete snapshot as the directory `target`, in place of one that may be there.
+
+    Raises:
+        TypeError: If the state holds what cannot be saved.
+        OSError: If the disk is full or fails. What was at `target` is as it was.
+    """
+    temporary = target.with_name(target.name + NEW)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        manifest = _write(temporary, owner, state, moment)
+        _put_in_place(temporary, target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_file(target.parent)
+    return manifest
+
+
+def read_snapshot(directory: Path) -> LoadedSnapshot:
+    """Returns a snapshot whose every byte was checked.
+
+    Raises:
+        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds links or unlisted files.
+    """
+    return LoadedSnapshot(verify(directory), read_tree(directory))
+
+
+def settle(parent: Path) -> None:
+    """Removes what a killed writer left below `parent`, and brings back what it had moved aside."""
+    for old in parent.glob(f"*{OLD}"):
+        current = old.with_name(old.name.removesuffix(OLD))
+        if current.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(current)
+    for new in parent.glob(f"*{NEW}"):
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def ask_for_room(directory: Path, needed: int) -> None:
+    """Raises OSError where a disk has less than `needed` bytes free."""
+    free = shutil.disk_usage(directory).free
+    if free < needed:
+        message = f"a snapshot needs about {needed >> 20} MiB, {free >> 20} MiB are free"
+        raise OSError(errno.ENOSPC, message, str(directory))
+
+
+def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Moment) -> Manifest:
+    write_tree(directory, state)
+    files = tuple(_described(directory / name, directory) for name in files_below(directory))
+    clock, reason = moment.clock, moment.reason
+    manifest = Manifest(
+        snapshot_id=moment.snapshot_id or new_id("snp"),
+        run_id=owner.run_id,
+        attempt_id=owner.attempt_id,
+        experiment_id=owner.experiment_id,
+        definition_hash=owner.definition_hash,
+        seed=owner.seed,
+        parent=owner.parent,
+        reason=reason,
+        score=moment.score,
+        resume_exact=owner.resume_exact and reason is not SnapshotReason.EXCEPTION,
+        stop=state.get("loop", {}).get("stop"),
+        env_step=clock.env_steps,
+        update=clock.updates,
+        episode=clock.episodes,
+        epoch=clock.epochs,
+        iteration=clock.iterations,
+        wall=time.time(),
+        versions=owner.versions,
+        device=owner.device,
+        files=files,
+    )
+    path = directory / MANIFEST
+    path.write_text(manifest.model_dump_json(indent=1))
+    sync_file(path)
+    for inner in (one for one in directory.rglob("*") if one.is_dir()):
+        sync_file(inner)
+    sync_file(directory)
+    return manifest
+
+
+def _described(path: Path, root: Path) -> SnapshotFile:
+    sync_file(path)
+    try:
+        return describe_file(path, root)
+    except ValidationError as error:
+        name = path.relative_to(root).as_posix()
+        message = f"the agent's own save wrote {name!r}: names are of letters, digits, '_', '.', '-', at most 4 levels and 128 characters"
+        raise TypeError(message) from error
+
+
+def _put_in_place(temporary: Path, target: Path) -> None:
+    if not target.exists():
+        temporary.rename(target)
+        return
+    old = target.with_name(target.name + OLD)
+    shutil.rmtree(old, ignore_errors=True)
+    target.rename(old)
+    temporary.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
