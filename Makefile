@@ -15,15 +15,16 @@ BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help demo up test test-slow check bench format clean
+.PHONY: help demo up test test-slow acceptance check bench format clean
 
 help:
-	@echo "make demo       three seeds of DQN on CartPole through the whole of Palestra; stops by itself"
-	@echo "make up         serves on http://127.0.0.1:8080 until Ctrl-C; data lies in .palestra"
-	@echo "make test       all tests: backend, frontend, browser"
-	@echo "make test-slow  long trainings and soaks"
-	@echo "make check      formatters, linters, types, import rules"
-	@echo "make bench      benchmarks; prints figures and ratios"
+	@echo "make demo        three seeds of DQN on CartPole through the whole of Palestra; stops by itself"
+	@echo "make up          serves on http://127.0.0.1:8080 until Ctrl-C; data lies in .palestra"
+	@echo "make test        all tests: backend, frontend, browser"
+	@echo "make test-slow   long trainings and soaks"
+	@echo "make acceptance  the 197 rows of the five seed documents, a tick per row"
+	@echo "make check       formatters, linters, types, import rules"
+	@echo "make bench       benchmarks; prints figures and ratios"
 
 demo: $(STAMPS)/run $(STAMPS)/frontend
 	@$(BIN)/palestra demo $(DEMO)
@@ -36,6 +37,9 @@ test: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 
 test-slow: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@$(BIN)/pytest -m slow --timeout 7200 $(TEST)
+
+acceptance: $(STAMPS)/dev
+	@$(BIN)/pytest -q --rows tests/acceptance $(TEST)
 
 check: $(STAMPS)/dev $(STAMPS)/npm
 	$(BIN)/ruff format --check .
