@@ -118,6 +118,8 @@ class Evaluation(RunRecord):
     length_max: Number
     returns: Annotated[tuple[Number, ...], Field(max_length=100_000)] = ()
     """Return of each counted episode, in start order."""
+    success_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the episodes whose last info called them a success (`is_success` or `success`); `null` where the environment is silent."""
     seed: Counter
     """Seed that the episodes derive from."""
     snapshot_id: SnapshotId | None = None

@@ -36,6 +36,14 @@ class Walk(gym.Env[np.ndarray, Any]):
         return np.array([self.start, self.steps], np.float32)
 
 
+class Judged(Walk):
+    """Calls every episode of more than six steps a success."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        *result, over, cut, _ = super().step(action)
+        return *result, over, cut, {"is_success": self.steps > 6} if over else {}
+
+
 class Restless(Walk):
     """Draws from a source that no seed reaches."""
 
@@ -87,7 +95,7 @@ class Nested(gym.Env[Any, Any]):
 
 def register() -> None:
     """Registers them all, once."""
-    for kind in (Walk, Restless, SelfSaving, Broken, Full, Leaver, Nested):
+    for kind in (Walk, Judged, Restless, SelfSaving, Broken, Full, Leaver, Nested):
         name = f"Odd{kind.__name__}-v0"
         if name not in gym.registry:
             gym.register(name, f"{kind.__module__}:{kind.__name__}")

@@ -140,8 +140,8 @@ class Experience:
     """[T, B, ...], dtype of the space: what the action was chosen on."""
     action: Array
     """[T, B, ...], int64 for discrete spaces, else the dtype of the space."""
-    reward: npt.NDArray[np.float32]
-    """float32 [T, B]."""
+    reward: npt.NDArray[np.float64]
+    """float64 [T, B], as the environment gave it."""
     terminated: npt.NDArray[np.bool_]
     """bool [T, B]: the episode ended in a terminal state."""
     truncated: npt.NDArray[np.bool_]
@@ -189,6 +189,8 @@ class EvaluationResult:
     length_stdev: float
     length_min: float
     length_max: float
+    success_rate: float | None = None
+    """Share of the counted episodes that the environment called a success; `None` where it does not say."""
     partial: bool = False
     """True where no episode finished within the steps, so that the one return is a cut one."""
 

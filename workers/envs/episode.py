@@ -65,6 +65,8 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._actions: list[Any] = []
         self._length = 0
         self._last: tuple[Any, bool, bool] = (None, True, False)
+        self.success: bool | None = None
+        """Whether the last finished episode succeeded, by `is_success` or `success` of its last info; `None` where neither is there."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode. Without a seed it cannot be replayed."""
@@ -91,6 +93,8 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             raise EnvironmentFailedError(f"the environment raised in step {self._length}: {type(error).__name__}: {error}") from error
         truncated = bool(truncated) or self._length >= self._limit
         self._last = (observation, bool(terminated), truncated)
+        if terminated or truncated:
+            self.success = _success(info)
         return observation, float(reward), bool(terminated), truncated, info
 
     def save_episode(self) -> StateTree:
@@ -150,6 +154,11 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
     def _abandon(self) -> Restored:
         self._last = (self._last[0], True, False)
         return Restored(None, reproduced=False)
+
+
+def _success(info: dict[str, Any]) -> bool | None:
+    said = info.get("is_success", info.get("success"))
+    return None if said is None else bool(said)
 
 
 def observation_hash(observation: Any) -> str:

@@ -34,6 +34,10 @@ class EpisodeVector(Protocol):
         """
         ...
 
+    def successes(self) -> list[bool | None]:
+        """Returns for each slot whether its last finished episode succeeded; `None` where the environment does not say."""
+        ...
+
     def save_episodes(self) -> list[StateTree]:
         """Returns the running episode of each slot."""
         ...
@@ -96,6 +100,10 @@ class SerialVector(VectorEnv[Any, Any, Any]):
         observation, reward, terminated, truncated = self.advance(actions)
         return observation.copy(), reward.copy(), terminated.copy(), truncated.copy(), {}
 
+    def successes(self) -> list[bool | None]:
+        """Returns for each slot whether its last finished episode succeeded."""
+        return [env.success for env in self.envs]
+
     def save_episodes(self) -> list[StateTree]:
         """Returns the running episode of each slot."""
         return [env.save_episode() for env in self.envs]
@@ -136,6 +144,10 @@ class ProcessVector:
         """Steps all slots."""
         self._observation, reward, terminated, truncated, _ = self._env.step(actions)
         return self._observation, reward, terminated, truncated
+
+    def successes(self) -> list[bool | None]:
+        """Returns for each slot whether its last finished episode succeeded."""
+        return list(self._env.get_attr("success"))
 
     def save_episodes(self) -> list[StateTree]:
         """Returns the running episode of each slot."""

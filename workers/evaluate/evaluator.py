@@ -4,7 +4,8 @@ Episodes are numbered when they start, and only the first ones by start order co
 environments give the same result as one. Owns its environment; changes neither the actor nor any generator that training uses.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -66,8 +67,8 @@ class VectorEvaluator:
         """Runs one evaluation."""
         seed = self._seeds(clock)
         with preserved_global_state(), self._agent.eval_mode():
-            returns, lengths, partial = self._run(seed).counted()
-        return summarise(returns, lengths, seed, partial=partial)
+            returns, lengths, successes, partial = self._run(seed).counted()
+        return replace(summarise(returns, lengths, seed, partial=partial), success_rate=success_rate(successes))
 
     def close(self) -> None:
         """Closes the environment."""
@@ -85,6 +86,7 @@ class VectorEvaluator:
                 over = bool(terminated[slot] or truncated[slot])
                 ledger.add_step(episode, float(reward[slot]), over=over)
                 if over:
+                    ledger.note_success(episode, env.successes()[slot])
                     slots[slot] = None
         return ledger
 
@@ -107,6 +109,7 @@ class _Ledger:
         self._returns: list[float] = []
         self._lengths: list[int] = []
         self._over: list[bool] = []
+        self._successes: list[bool | None] = []
         self._finished = 0
         """Episodes 0 to this, exclusive, are over."""
         self._finished_steps = 0
@@ -119,6 +122,7 @@ class _Ledger:
         self._returns.append(0.0)
         self._lengths.append(0)
         self._over.append(False)
+        self._successes.append(None)
         return number
 
     def add_step(self, episode: int, reward: float, *, over: bool) -> None:
@@ -130,6 +134,10 @@ class _Ledger:
             self._finished_steps += self._lengths[self._finished]
             self._finished += 1
 
+    def note_success(self, episode: int, success: bool | None) -> None:
+        """Keeps what the environment says of an episode that ended."""
+        self._successes[episode] = success
+
     @property
     def complete(self) -> bool:
         """Whether the budget is used up, counting as if the episodes had run one after the other."""
@@ -138,14 +146,15 @@ class _Ledger:
         running = self._lengths[self._finished] if self._finished < len(self._lengths) else 0
         return self._finished_steps + running >= self._budget.steps
 
-    def counted(self) -> tuple[list[float], list[int], bool]:
-        """Returns the returns and lengths that count, and whether the only one is that of an unfinished episode."""
+    def counted(self) -> tuple[list[float], list[int], list[bool | None], bool]:
+        """Returns the returns, lengths and successes that count, and whether the only one is that of an unfinished episode."""
         limit = self._budget.steps
         count, steps = 0, 0
         while count < self._finished and (limit is None or steps + self._lengths[count] <= limit):
             steps += self._lengths[count]
             count += 1
-        return self._returns[: count or 1], self._lengths[: count or 1], count == 0
+        shown = slice(count or 1)
+        return self._returns[shown], self._lengths[shown], self._successes[shown], count == 0
 
 
 def summarise(returns: list[float], lengths: list[int], seed: int, *, partial: bool = False) -> EvaluationResult:
@@ -169,6 +178,13 @@ def summarise(returns: list[float], lengths: list[int], seed: int, *, partial: b
         length_max=length_greatest,
         partial=partial,
     )
+
+
+def success_rate(successes: Sequence[bool | None]) -> float | None:
+    """Returns the share of successes; `None` where the environment said nothing of any episode, else silence is no success."""
+    if all(one is None for one in successes):
+        return None
+    return sum(one is True for one in successes) / len(successes)
 
 
 def _statistics(values: npt.NDArray[np.float64]) -> tuple[float, float, float, float, float]:

@@ -237,6 +237,7 @@ def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, w
         length_min=result.length_min,
         length_max=result.length_max,
         returns=result.returns,
+        success_rate=result.success_rate,
         seed=result.seed,
         **marks,
     )

@@ -13,7 +13,7 @@ import tests.support.odd_envs  # noqa: F401 - registers
 from palestra.contract.envs import EnvSpec
 from workers.core.rng import global_state
 from workers.envs.make import make_vector
-from workers.evaluate.evaluator import EvaluationBudget, VectorEvaluator, fixed_seed, summarise, training_seeds
+from workers.evaluate.evaluator import EvaluationBudget, VectorEvaluator, fixed_seed, success_rate, summarise, training_seeds
 
 CLOCK: Any = SimpleNamespace(env_steps=100, updates=7)
 
@@ -51,6 +51,19 @@ def test_steps_drop_the_unfinished_episode() -> None:
     assert evaluator(steps=until - 1).evaluate(CLOCK).lengths == whole.lengths[:3]
     partial = evaluator(steps=1).evaluate(CLOCK)
     assert (partial.partial, partial.lengths, partial.returns) == (True, (1,), (1.0,))
+
+
+@pytest.mark.parametrize(("num_envs", "vectorization"), [(1, "sync"), (4, "sync"), (2, "async")])
+def test_the_success_rate_is_the_share_of_the_counted_episodes(num_envs: int, vectorization: str) -> None:
+    spec = EnvSpec(id="OddJudged-v0", num_envs=num_envs, kwargs={"random_length": True}, vectorization=vectorization)
+    agent: Any = Greedy()
+    judged = VectorEvaluator(make_vector(spec), agent, EvaluationBudget(episodes=9), fixed_seed(5))
+    result = judged.evaluate(CLOCK)
+    judged.close()
+    assert result.success_rate == sum(length > 6 for length in result.lengths) / 9
+    assert 0 < result.success_rate < 1
+    assert evaluator(episodes=3).evaluate(CLOCK).success_rate is None
+    assert success_rate([None, True, False, None]) == 0.25
 
 
 def test_the_statistics() -> None:
