@@ -1,0 +1,66 @@
+"""Plays one episode of an evaluation again, with the camera on.
+
+Owns an environment made to be rendered. The episode begins from the seed that the evaluation gave it, so it is the one that was counted.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from workers.core.errors import DefinitionError
+from workers.core.protocols import Agent
+from workers.core.rng import ENV_SEED_BITS, derive_seed, preserved_global_state
+from workers.core.types import Array
+
+_DEFAULT_FPS = 30.0
+
+
+def episode_seed(evaluation_seed: int, episode: int) -> int:
+    """Returns the seed that an evaluation begins its episode number `episode` from, numbered from 0 by start order."""
+    return derive_seed(evaluation_seed, "episode", episode, bits=ENV_SEED_BITS)
+
+
+class Film:
+    """Films episodes.
+
+    Args:
+        env: Made with `render_mode="rgb_array"`; owned.
+        agent: Acts without exploring.
+
+    Raises:
+        DefinitionError: If the environment renders no pictures.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], agent: Agent) -> None:
+        if env.render_mode != "rgb_array":
+            env.close()
+            raise DefinitionError("the environment cannot be filmed: it has no render mode rgb_array; leave the hook video out")
+        self._env = env
+        self._agent = agent
+        self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
+
+    @property
+    def fps(self) -> float:
+        """Frames per second by the environment's own word, else 30."""
+        return float(self._env.metadata.get("render_fps") or _DEFAULT_FPS)
+
+    def frames(self, seed: int, most: int) -> Iterator[Array]:
+        """Yields the pictures of one episode, uint8 [height, width, 3], from its reset to its end, at most `most` of them."""
+        with preserved_global_state(), self._agent.eval_mode():
+            observation, _ = self._env.reset(seed=seed)
+            for _ in range(most - 1):
+                yield self._picture()
+                action = self._agent.act(np.asarray(observation)[None], explore=False)[0]
+                observation, _, terminated, truncated, _ = self._env.step(int(action) if self._discrete else action)
+                if terminated or truncated:
+                    break
+            yield self._picture()
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self._env.close()
+
+    def _picture(self) -> Array:
+        return np.asarray(self._env.render())
