@@ -1,0 +1,70 @@
+"""Breaks the code on purpose, one place at a time, and says whether the row that should notice does.
+
+    python -m tests.acceptance.mutate [ROW ...]
+
+Works on a copy of the tracked files. Exit status 1 if a mutation was not noticed or no longer fits the code.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.acceptance.mutations import MUTATIONS, Mutation
+
+_ROOT = Path(__file__).parents[2]
+_COPIED = ("palestra", "workers", "tests", "pyproject.toml")
+_FAILED = 1
+"""What pytest answers where tests failed; anything else means that they did not run."""
+
+
+def main(rows: list[str]) -> int:
+    chosen = [one for one in MUTATIONS if not rows or one.row in rows]
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="palestra-mutations-") as folder:
+        copy = Path(folder)
+        for name in _COPIED:
+            source = _ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, copy / name)
+        for mutation in chosen:
+            verdict = _try(copy, mutation)
+            missed += verdict != "noticed"
+            print(f"{verdict:14} {mutation.row:4} {mutation.path}: {mutation.what}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} mutations were noticed by their row")
+    return 1 if missed else 0
+
+
+def _try(copy: Path, mutation: Mutation) -> str:
+    path = copy / mutation.path
+    original = path.read_text(encoding="utf-8")
+    if original.count(mutation.old) != 1:
+        return f"does not fit ({original.count(mutation.old)}x)"
+    path.write_text(original.replace(mutation.old, mutation.new), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-B",
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "tests/acceptance",
+        "-k",
+        f"test_{mutation.row}_",
+    ]
+    try:
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired:
+        return "noticed"
+    finally:
+        path.write_text(original, encoding="utf-8")
+    return "noticed" if done.returncode == _FAILED else f"NOT NOTICED ({done.returncode})"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

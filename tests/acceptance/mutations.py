@@ -1,0 +1,17 @@
+"""What `tests.acceptance.mutate` breaks: for each place the row that must notice."""
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One broken place."""
+
+    row: str
+    what: str
+    path: str
+    old: str
+    """Occurs once in the file."""
+    new: str
+
+
+MUTATIONS: tuple[Mutation, ...] = ()
