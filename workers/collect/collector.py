@@ -21,7 +21,7 @@ class _Buffers:
 
     observation: Array
     action: Array
-    reward: npt.NDArray[np.float32]
+    reward: npt.NDArray[np.float64]
     terminated: npt.NDArray[np.bool_]
     truncated: npt.NDArray[np.bool_]
     next_observation: Array
@@ -200,7 +200,7 @@ def _new_buffers(env: EpisodeVector, steps: int) -> _Buffers:
     return _Buffers(
         np.zeros((*lead, *shape), dtype),
         np.zeros((*lead, *action_shape), action_dtype),
-        np.zeros(lead, np.float32),
+        np.zeros(lead, np.float64),
         np.zeros(lead, np.bool_),
         np.zeros(lead, np.bool_),
         np.zeros((*lead, *shape), dtype),

@@ -44,7 +44,7 @@ class Restored(NamedTuple):
 
 
 class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
-    """Wraps an environment without a time limit of its own.
+    """Wraps an environment without a time limit of its own. Where its info says `needs_reset`, the episode is truncated.
 
     Stepping on after the end of an episode changes nothing and returns the last observation, reward 0 and the same flags, so a vector
     environment may leave an ended slot alone.
@@ -86,12 +86,12 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         if terminated or truncated:
             return observation, 0.0, terminated, truncated, {}
         action = int(action) if self._discrete else np.array(action)
-        self._remember(action)
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
         except Exception as error:
-            raise EnvironmentFailedError(f"the environment raised in step {self._length}: {type(error).__name__}: {error}") from error
-        truncated = bool(truncated) or self._length >= self._limit
+            raise EnvironmentFailedError(f"the environment raised in step {self._length + 1}: {type(error).__name__}: {error}") from error
+        self._remember(action)
+        truncated = bool(truncated) or self._length >= self._limit or bool(info.get("needs_reset", False))
         self._last = (observation, bool(terminated), truncated)
         if terminated or truncated:
             self.success = _success(info)

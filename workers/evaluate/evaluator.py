@@ -4,7 +4,7 @@ Episodes are numbered when they start, and only the first ones by start order co
 environments give the same result as one. Owns its environment; changes neither the actor nor any generator that training uses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -47,6 +47,11 @@ def fixed_seed(seed: int) -> SeedRule:
     return lambda _: seed
 
 
+Told = Callable[[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]], None]
+"""Hears of each vector step: successor [B, ...], reward [B], terminated [B], and reset [B], which is true where an episode is over, or
+given up because the evaluation is. Arrays are borrowed for the call."""
+
+
 class VectorEvaluator:
     """Evaluates an agent on a vector environment.
 
@@ -55,13 +60,15 @@ class VectorEvaluator:
         agent: Acts without exploring.
         budget: How much to run.
         seeds: Where the episodes' seeds come from.
+        told: For agents that must hear how their actions ended, in evaluations too.
     """
 
-    def __init__(self, env: EpisodeVector, agent: Agent, budget: EvaluationBudget, seeds: SeedRule) -> None:
+    def __init__(self, env: EpisodeVector, agent: Agent, budget: EvaluationBudget, seeds: SeedRule, told: Told | None = None) -> None:
         self._env = env
         self._agent = agent
         self._budget = budget
         self._seeds = seeds
+        self._told = told
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
@@ -79,7 +86,7 @@ class VectorEvaluator:
         slots: list[int | None] = [None] * env.num_envs
         while not ledger.complete:
             actions = self._agent.act(self._begin_episodes(seed, slots, ledger), explore=False)
-            _, reward, terminated, truncated = env.advance(actions)
+            successor, reward, terminated, truncated = env.advance(actions)
             for slot, episode in enumerate(slots):
                 if episode is None:
                     continue
@@ -88,6 +95,8 @@ class VectorEvaluator:
                 if over:
                     ledger.note_success(episode, env.successes()[slot])
                     slots[slot] = None
+            if self._told is not None:
+                self._told(successor, reward, terminated, terminated | truncated | ledger.complete)
         return ledger
 
     def _begin_episodes(self, seed: int, slots: list[int | None], ledger: "_Ledger") -> Array:
@@ -185,6 +194,11 @@ def success_rate(successes: Sequence[bool | None]) -> float | None:
     if all(one is None for one in successes):
         return None
     return sum(one is True for one in successes) / len(successes)
+
+
+def share_reaching(result: EvaluationResult, threshold: float) -> float:
+    """Returns the share of episodes whose return is at least `threshold`, in [0, 1]."""
+    return sum(one >= threshold for one in result.returns) / len(result.returns)
 
 
 def _statistics(values: npt.NDArray[np.float64]) -> tuple[float, float, float, float, float]:

@@ -34,7 +34,7 @@ def test_experience_is_time_major_and_keeps_the_true_successor() -> None:
     assert experience.next_observation[:, 0, 1].tolist() == [1, 2, 3, 1, 2]
     assert experience.terminated[:, 0].tolist() == [False, False, True, False, False]
     assert not experience.truncated.any()
-    assert experience.reward.dtype == np.float32
+    assert experience.reward.dtype == np.float64
     assert experience.action.dtype == np.int64
     assert experience.env_steps == 10
     assert [(end.env_index, end.vector_step, end.episode_return, end.episode_length) for end in experience.episodes] == [
