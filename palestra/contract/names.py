@@ -112,8 +112,30 @@ class Schedule(StrEnum):
         """Whether a claim for this schedule raises the fence of its runs."""
         return self in _TRAINING_SCHEDULES
 
+    @property
+    def starts_runs(self) -> bool:
+        """Whether it needs nothing of an earlier job, so that a definition can be submitted with it, and its state can be the run's."""
+        return self.writes_training_state or self is Schedule.TEST
 
-_TRAINING_SCHEDULES: Final = frozenset({Schedule.TRAIN, Schedule.TRAIN_AND_EVALUATE, Schedule.CONTINUOUS_TRAIN_AND_EVALUATE, Schedule.TEST})
+    @property
+    def follows_training(self) -> bool:
+        """Whether it works beside a training and evaluates the snapshots that this leaves, one after another."""
+        return self in _FOLLOWING_SCHEDULES
+
+
+_TRAINING_SCHEDULES: Final = frozenset({Schedule.TRAIN, Schedule.TRAIN_AND_EVALUATE, Schedule.CONTINUOUS_TRAIN_AND_EVALUATE})
+_FOLLOWING_SCHEDULES: Final = frozenset({Schedule.CONTINUOUS_EVAL, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA})
+
+
+class EvaluationSource(StrEnum):
+    """Which episodes an evaluation has, and so which series it belongs to."""
+
+    EVALUATION = "evaluation"
+    """Fresh ones: the series `evaluation/<statistic>`, and the scores of lists and snapshots."""
+    TRAIN_DATA = "train_data"
+    """The first ones of the training itself, from the same seeds: `evaluation_on_train_data/<statistic>`."""
+    TEST = "test"
+    """That of a `test`, of an agent with one update: `evaluation_of_test/<statistic>`."""
 
 
 class Scope(StrEnum):

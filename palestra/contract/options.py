@@ -55,6 +55,15 @@ class EvaluateOptions(Document):
     formats: Annotated[tuple[Literal["weights", "program"], ...], Field(min_length=1, max_length=2)] | None = None
     """For `export`: `null` takes the definition's formats, or `weights` where it names none."""
 
+    throttle_seconds: Annotated[float, Field(ge=0, le=604_800)] = 0
+    """For the continuous schedules: least time between the starts of two evaluations."""
+
+    delay_seconds: Annotated[float, Field(ge=0, le=604_800)] = 0
+    """For the continuous schedules: time before the first evaluation."""
+
+    only_once: bool = True
+    """For `continuous_eval`: evaluate each snapshot once; false evaluates the newest again, with other episodes, while none is newer."""
+
 
 class JobOptions(Document):
     """Queue options of a submission."""
@@ -73,6 +82,12 @@ class JobOptions(Document):
     limits: Limits = Limits()
 
     @model_validator(mode="after")
+    def _starts_runs(self) -> Self:
+        if not self.schedule.starts_runs:
+            raise ValueError(f"schedule {self.schedule.value} reads the snapshots of a run: queue it on the run once that exists")
+        return self
+
+    @model_validator(mode="after")
     def _seeds_differ(self) -> Self:
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds must be different: name each seed once")
@@ -88,6 +103,21 @@ class JobRequest(Document):
     priority: Annotated[int, Field(ge=-100, le=100)] = 0
     resources: Resources = Resources()
     limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        wanted, schedule = self.evaluate, self.schedule.value
+        if not self.schedule.follows_training:
+            if wanted.throttle_seconds or wanted.delay_seconds or not wanted.only_once:
+                raise ValueError(f"throttle_seconds, delay_seconds and only_once are for the continuous schedules, not for {schedule}")
+            return self
+        if wanted.snapshot != "newest":
+            raise ValueError(f"{schedule} follows the run from snapshot to snapshot: leave evaluate.snapshot at newest")
+        if self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA and (wanted.seed is not None or not wanted.only_once):
+            raise ValueError(f"{schedule} has the training's own episodes: leave evaluate.seed at null and evaluate.only_once at true")
+        if not wanted.only_once and wanted.throttle_seconds < 1:
+            raise ValueError("evaluate.only_once false goes on without end: set evaluate.throttle_seconds to 1 or more")
+        return self
 
 
 class Submission(Document):

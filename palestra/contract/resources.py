@@ -7,7 +7,7 @@ from pydantic import Field
 
 from palestra.contract.definition import Code, Definition
 from palestra.contract.documents import Document
-from palestra.contract.names import Name, Schedule
+from palestra.contract.names import EvaluationSource, Name, Schedule
 from palestra.contract.options import EvaluateOptions, Limits, Resources
 from palestra.contract.states import (
     AttemptState,
@@ -62,6 +62,7 @@ class EvaluationView(View):
     returns: list[Number]
     seed: int
     final: bool
+    source: EvaluationSource = EvaluationSource.EVALUATION
     superseded: bool
     created_at: datetime
 
@@ -75,7 +76,9 @@ class ExperimentView(View):
     notes: str
     kind: str
     agent: str
+    """Name of the agent; of a supervised experiment that of its model function."""
     env: str
+    """Id of the environment; of a supervised experiment the name of its training input."""
     schema_version: int
     definition_hash: str
     code: Code
@@ -123,7 +126,7 @@ class RunView(View):
     latest_evaluation: EvaluationView | None
     best_evaluation: EvaluationView | None
     job_id: str | None
-    """Latest training job."""
+    """Latest training job; a test where none was queued yet."""
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

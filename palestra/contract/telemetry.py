@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints, model_validator
 
 from palestra.contract.documents import Document
-from palestra.contract.names import Counter, SeriesName, Sha256
+from palestra.contract.names import Counter, EvaluationSource, SeriesName, Sha256
 from palestra.contract.states import SnapshotReason
 
 _Model = TypeVar("_Model", bound=Document)
@@ -96,7 +96,7 @@ class Episodes(RunRecord):
 
 
 class Evaluation(RunRecord):
-    """One evaluation: exploration off, own environment and seeds."""
+    """One evaluation: exploration off, own environment; `source` says on which seeds."""
 
     type: Literal["evaluation"] = "evaluation"
     env_step: Counter
@@ -126,6 +126,8 @@ class Evaluation(RunRecord):
     """Snapshot that was evaluated; `null` during training."""
     final: bool = False
     """True for the evaluation at the end of training."""
+    source: EvaluationSource = EvaluationSource.EVALUATION
+    """Which episodes; each source is a series of its own."""
 
 
 class ExperimentStats(RunRecord):

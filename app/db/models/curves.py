@@ -78,6 +78,7 @@ class Evaluation(Base):
         UniqueConstraint("attempt_id", "seq"),
         Index(None, "run_id", "fence", "seq"),
         Index(None, "snapshot_id"),
+        Index(None, "job_id"),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -94,6 +95,8 @@ class Evaluation(Base):
     update: Mapped[int] = mapped_column("update_count", BigInteger)
     score: Mapped[float | None]
     """Mean return for ordering; NULL where it is not finite."""
+    source: Mapped[str] = mapped_column(String(16), default="evaluation", server_default="evaluation")
+    """Which episodes: the value of an `EvaluationSource`."""
     superseded: Mapped[bool] = mapped_column(default=False)
     body: Mapped[str] = mapped_column(Text)
     """The record as JSON text, exact to the last bit."""

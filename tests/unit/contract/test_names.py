@@ -60,5 +60,4 @@ def test_only_training_schedules_raise_fences() -> None:
         Schedule.TRAIN,
         Schedule.TRAIN_AND_EVALUATE,
         Schedule.CONTINUOUS_TRAIN_AND_EVALUATE,
-        Schedule.TEST,
     }
