@@ -33,6 +33,7 @@ from workers.core.rng import global_state, load_global_state
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, SnapshotReason, StateTree, StopReason, Unit
 from workers.loop.budget import UNLIMITED
 from workers.loop.clock import Clock
+from workers.loop.evaluations import Evaluations
 from workers.loop.hooks import HookCalls
 from workers.loop.parts import Cadence, Parts, RunResult
 from workers.loop.triggers import Every, Never, every
@@ -60,18 +61,15 @@ class Engine:
         self._updates_per_multiple = schedule.updates
         self._learns_at_episode_end = schedule.at_episode_end
         self._epoch = every(cadence.epoch)
-        self._evaluation = every(None if parts.evaluator is None else cadence.evaluation)
+        self._evaluations = Evaluations(parts.evaluator, every(cadence.evaluation), during_episode=cadence.evaluate_during_episode)
         self._snapshot = every(cadence.snapshot)
         self._num_envs = parts.collector.num_envs
         self._plan_steps = _vector_steps(parts.agent.collect_plan, self._num_envs)
         self._plans = {self._plan_steps: parts.agent.collect_plan}
         self._ended: list[tuple[int, EpisodeEnd]] = []
         self._reports: list[LearnReport] = []
-        self._evaluation_pending = False
         self._snapshot_requested = False
         self._best = parts.best
-        self._score: float | None = None
-        self._evaluated_at: tuple[int, int] | None = None
         self._epoch_closed_at = 0
         self._saved_at = -1
         self._snapshot_id: str | None = None
@@ -194,8 +192,8 @@ class Engine:
         parts.recorder.tick(clock, self._ended, self._reports)
         if self._epoch.due(clock) or close_epoch:
             self._close_epoch()
-        if self._evaluation.due(clock) or self._evaluation_pending:
-            self._evaluate_when_allowed()
+        if self._evaluations.due(clock, episode_ended=bool(self._ended)):
+            self._evaluate()
         if self._stop is None and self._cadence.budget.exhausted(clock):
             self._stop = StopReason.BUDGET
         if self._snapshot.due(clock) or self._snapshot_requested:
@@ -218,7 +216,7 @@ class Engine:
 
     def request_evaluation(self) -> None:
         """Makes an evaluation due."""
-        self._evaluation_pending = self._parts.evaluator is not None
+        self._evaluations.request()
 
     def request_snapshot(self) -> None:
         """Makes a periodic snapshot due."""
@@ -229,7 +227,7 @@ class Engine:
     @property
     def result(self) -> RunResult:
         """How the last `run` or `epochs` ended; `REQUESTED` where the caller left it early."""
-        return RunResult(self._stop or StopReason.REQUESTED, self._snapshot_id, self._score)
+        return RunResult(self._stop or StopReason.REQUESTED, self._snapshot_id, self._evaluations.score)
 
     def state_dict(self) -> StateTree:
         """Returns all state of the run; borrowed from the parts, see `Stateful`."""
@@ -283,9 +281,7 @@ class Engine:
         if longest <= 1:
             return self._plans[longest]
         at = self.clock.env_steps
-        room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at)
-        if self._cadence.evaluate_during_episode:
-            room = min(room, self._evaluation.next - at)
+        room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at, self._evaluations.next_exact - at)
         steps = max(1, min(longest, -(-room // self._num_envs)))
         plan = self._plans.get(steps)
         if plan is None:
@@ -315,19 +311,10 @@ class Engine:
         self._epoch_closed_at = self.clock.env_steps
         self._parts.recorder.epoch(self.clock)
 
-    def _evaluate_when_allowed(self) -> None:
-        self._evaluation_pending = True
-        if self._cadence.evaluate_during_episode or self._ended:
-            self._evaluate()
-
     def _evaluate(self) -> None:
-        evaluator = self._parts.evaluator
-        if evaluator is None:
+        result = self._evaluations.evaluate(self.clock)
+        if result is None:
             return
-        self._evaluation_pending = False
-        result = evaluator.evaluate(self.clock)
-        self._score = result.mean
-        self._evaluated_at = (self.clock.env_steps, self.clock.updates)
         for on_evaluation in self._hooks.on_evaluation:
             on_evaluation(self, result)
         self._parts.recorder.evaluation(self.clock, result, final=self._is_last_evaluation())
@@ -345,9 +332,8 @@ class Engine:
 
     def _save(self, reason: SnapshotReason) -> None:
         clock = self.clock
-        fresh = self._evaluated_at == (clock.env_steps, clock.updates)
         self._parts.recorder.flush()
-        self._snapshot_id = self._parts.snapshotter.save(self.state_dict(), clock, reason, self._score if fresh else None)
+        self._snapshot_id = self._parts.snapshotter.save(self.state_dict(), clock, reason, self._evaluations.score_of(clock))
         self._saved_at = clock.iterations
         for on_snapshot in self._hooks.on_snapshot:
             on_snapshot(self, self._snapshot_id)
@@ -357,7 +343,7 @@ class Engine:
         if self._stop is not None and self._stop.completes_run:
             if self.clock.env_steps > self._epoch_closed_at and not isinstance(self._epoch, Never):
                 self._close_epoch()
-            if self._cadence.final_evaluation and self._evaluated_at != (self.clock.env_steps, self.clock.updates):
+            if self._cadence.final_evaluation and not self._evaluations.knows(self.clock):
                 self._evaluate()
         reason = self.result.reason
         for on_finish in self._hooks.on_finish:
@@ -375,13 +361,10 @@ class Engine:
         return {
             "learning": self._learning.state_dict(),
             "epoch": self._epoch.state_dict(),
-            "evaluation": self._evaluation.state_dict(),
+            "evaluations": self._evaluations.state_dict(),
             "snapshot": self._snapshot.state_dict(),
             "warmup_end": self._warmup_end,
-            "evaluation_pending": self._evaluation_pending,
             "best": self._best.score,
-            "score": self._score,
-            "evaluated_at": None if self._evaluated_at is None else list(self._evaluated_at),
             "epoch_closed_at": self._epoch_closed_at,
             "stop": self._stop.value if self._stop else None,
         }
@@ -389,13 +372,10 @@ class Engine:
     def _load_own_state(self, state: StateTree) -> None:
         self._learning.load_state_dict(state["learning"])
         self._epoch.load_state_dict(state["epoch"])
-        self._evaluation.load_state_dict(state["evaluation"])
+        self._evaluations.load_state_dict(state["evaluations"])
         self._snapshot.load_state_dict(state["snapshot"])
         self._warmup_end = state["warmup_end"]
-        self._evaluation_pending = state["evaluation_pending"]
-        self._best.score, self._score = state["best"], state["score"]
-        at = state["evaluated_at"]
-        self._evaluated_at = None if at is None else (at[0], at[1])
+        self._best.score = state["best"]
         self._epoch_closed_at = state["epoch_closed_at"]
 
 
