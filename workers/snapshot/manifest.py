@@ -19,7 +19,7 @@ from palestra.contract.states import SnapshotReason
 from palestra.contract.telemetry import Number, RunId, SnapshotFile, SnapshotId
 from workers.core.errors import SnapshotUnreadableError
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MANIFEST: Final = "MANIFEST.json"
 _CHUNK: Final = 1 << 20
 _MAX_MANIFEST_BYTES: Final = 4 << 20

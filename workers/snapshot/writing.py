@@ -19,6 +19,7 @@ from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree
 from workers.snapshot.manifest import MANIFEST, Manifest, describe_file, files_below, sync_file, verify
 from workers.snapshot.trees import read_tree, write_tree
+from workers.snapshot.upgrade import upgraded
 
 NEW: Final = ".tmp"
 """Ending of a directory that is being written."""
@@ -88,7 +89,8 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
     Raises:
         SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds links or unlisted files.
     """
-    return LoadedSnapshot(verify(directory), read_tree(directory))
+    manifest = verify(directory)
+    return LoadedSnapshot(manifest, upgraded(read_tree(directory), manifest.format_version))
 
 
 def settle(parent: Path) -> None:
