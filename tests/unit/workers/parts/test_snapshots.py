@@ -142,9 +142,9 @@ def test_links_are_refused(saved: Path, tmp_path: Path) -> None:
 
 def test_a_newer_format_names_the_version_to_upgrade_to(saved: Path) -> None:
     document = json.loads((saved / MANIFEST).read_text())
-    document.update(format_version=2, versions={"palestra": "2.3"}, something_new=True)
+    document.update(format_version=3, versions={"palestra": "2.3"}, something_new=True)
     (saved / MANIFEST).write_text(json.dumps(document))
-    with pytest.raises(SnapshotUnreadableError, match=r"made by Palestra 2\.3 in format 2, this one reads up to format 1: upgrade"):
+    with pytest.raises(SnapshotUnreadableError, match=r"made by Palestra 2\.3 in format 3, this one reads up to format 2: upgrade"):
         verify(saved)
 
 
