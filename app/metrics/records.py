@@ -1,6 +1,6 @@
 """Sorts the records of telemetry batches by run and by what becomes of them. Pure: arrays and lists in, arrays and lists out."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from app.metrics.blocks import Columns
 from app.metrics.logs import CUT, Line
+from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import (
     Episodes,
     Evaluation,
@@ -23,8 +24,18 @@ from palestra.contract.telemetry import (
 EPISODE_RETURN: Final = "episode/return"
 EPISODE_LENGTH: Final = "episode/length"
 SYSTEM_PREFIX: Final = "system/"
-VIRTUAL_PREFIX: Final = "evaluation/"
-"""Curves that are read from the evaluations; no record may bring one."""
+VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
+    "evaluation": EvaluationSource.EVALUATION,
+    "evaluation_on_train_data": EvaluationSource.TRAIN_DATA,
+    "evaluation_of_test": EvaluationSource.TEST,
+}
+"""Curves below these names are read from the evaluations of a source; no record may bring one."""
+
+
+def virtual(series: str) -> tuple[EvaluationSource, str] | None:
+    """Returns the source and the statistic of a curve that is read from evaluations; `None` for one that is stored."""
+    prefix, slash, statistic = series.partition("/")
+    return (VIRTUAL[prefix], statistic) if slash and prefix in VIRTUAL else None
 
 
 class Numbered(NamedTuple):
@@ -96,7 +107,7 @@ def sort(records: Iterable[Numbered]) -> dict[str, RunRecords]:
 
 def writes_training_state(record: Record) -> bool:
     """Returns whether only an attempt that holds its run's fence may send the record."""
-    training_evaluation = isinstance(record, Evaluation) and record.snapshot_id is None
+    training_evaluation = isinstance(record, Evaluation) and record.snapshot_id is None and record.source is not EvaluationSource.TEST
     return training_evaluation or isinstance(record, Points | Episodes | ExperimentStats | SnapshotWritten)
 
 

@@ -21,9 +21,10 @@ from app.metrics.blocks import Columns, Floats
 from app.metrics.chain import Chain
 from app.metrics.grid import Buckets, Grid, downsample
 from app.metrics.groups import GroupBuckets, summarise
-from app.metrics.records import VIRTUAL_PREFIX
+from app.metrics.records import virtual
 from app.services import series
 from palestra.contract import telemetry
+from palestra.contract.names import EvaluationSource
 from palestra.contract.queries import GridGroup, GridSeries, SeriesQuery, SeriesResult
 
 Key = tuple[str, str]
@@ -86,10 +87,10 @@ async def _read(session: Session, principal: Principal, keys: Sequence[Key], *, 
     projects = await rows.projects_of(session, run_ids)
     if any(projects.get(run_id) != principal.project_id for run_id in run_ids):
         raise NotFoundError("run")
-    stored = [key for key in keys if not key[1].startswith(VIRTUAL_PREFIX)]
+    stored = [key for key in keys if virtual(key[1]) is None]
     if await rows.count_points(session, stored) > MAX_POINTS:
         raise TooLargeError("query_too_large", f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.")
-    evaluated = {run_id for run_id, name in keys if name.startswith(VIRTUAL_PREFIX)}
+    evaluated = {run_id for run_id, name in keys if virtual(name) is not None}
     return _Read(
         blocks=await rows.of_series(session, stored),
         evaluations=await rows.evaluations(session, evaluated, superseded=superseded) if evaluated else (),
@@ -114,15 +115,18 @@ def _answer(wanted: SeriesQuery, keys: Sequence[Key], read: _Read) -> SeriesResu
 
 
 def _curves(keys: Sequence[Key], read: _Read, axis: str) -> dict[Key, _Curve]:
-    evaluations: dict[str, list[telemetry.Evaluation]] = {}
+    evaluations: dict[tuple[str, EvaluationSource], list[telemetry.Evaluation]] = {}
     for row in read.evaluations:
-        evaluations.setdefault(row.run_id, []).append(telemetry.Evaluation.model_validate_json(row.body))
-    return {
-        key: _evaluation_curve(evaluations.get(key[0], ()), key[1].removeprefix(VIRTUAL_PREFIX), axis)
-        if key[1].startswith(VIRTUAL_PREFIX)
-        else _stored_curve(read.blocks[key], read.histories.get(key[0], {}), axis)
-        for key in keys
-    }
+        record = telemetry.Evaluation.model_validate_json(row.body)
+        evaluations.setdefault((row.run_id, record.source), []).append(record)
+    found: dict[Key, _Curve] = {}
+    for key in keys:
+        made = virtual(key[1])
+        if made is None:
+            found[key] = _stored_curve(read.blocks[key], read.histories.get(key[0], {}), axis)
+        else:
+            found[key] = _evaluation_curve(evaluations.get((key[0], made[0]), ()), made[1], axis)
+    return found
 
 
 def _evaluation_curve(found: Sequence[telemetry.Evaluation], statistic: str, axis: str) -> _Curve:

@@ -136,8 +136,9 @@ def _check_records(delivery: Delivery, new: Sequence[Numbered], writer: Writer) 
             raise ForbiddenError("other_run", "A record names a run that this attempt does not carry.")
         if not carried.training and records.writes_training_state(record):
             raise InvalidError("not_training", "This attempt only reads a snapshot: it may not write training state.", pointer=where)
-        if isinstance(record, Points) and record.series.startswith(records.VIRTUAL_PREFIX):
-            raise InvalidError("reserved_series", "Series below evaluation/ are made from evaluations. Choose another name.", pointer=where)
+        if isinstance(record, Points) and records.virtual(record.series) is not None:
+            message = f"Series below {record.series.partition('/')[0]}/ are made from evaluations. Choose another name."
+            raise InvalidError("reserved_series", message, pointer=where)
 
 
 async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], writer: Writer) -> None:

@@ -172,6 +172,7 @@ def _evaluation(target: Target, seq: int, record: telemetry.Evaluation, supersed
         "env_step": record.env_step,
         "update": record.update,
         "score": record.mean if math.isfinite(record.mean) else None,
+        "source": record.source.value,
         "superseded": record.snapshot_id in superseded,
         "body": record.model_dump_json(),
     }

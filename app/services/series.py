@@ -11,14 +11,14 @@ from app.db.repositories import telemetry as telemetry_rows
 from app.domain.principal import Principal
 from app.metrics import chain
 from app.metrics.chain import Chain, Link, Position
-from app.metrics.records import VIRTUAL_PREFIX
+from app.metrics.records import VIRTUAL
 from app.services import runs
 from palestra.contract.queries import SeriesInfo
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.views import Page
 
 STATISTICS = ("mean", "median", "stdev", "min", "max", "length_mean", "length_median", "length_stdev", "length_min", "length_max")
-"""Of every evaluation; each is a curve `evaluation/<name>`."""
+"""Of every evaluation; each is a curve `evaluation/<name>`, or below the name of another source (`app.metrics.records.VIRTUAL`)."""
 
 
 async def list_of_run(session: Session, principal: Principal, run_id: str, *, after: str, limit: int) -> Page[SeriesInfo]:
@@ -40,17 +40,18 @@ def _info(row: Series) -> SeriesInfo:
 
 
 async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
-    found = await rows.evaluations(session, [run_id], superseded=False)
-    if not found:
-        return []
-    bodies = [Evaluation.model_validate_json(row.body) for row in found]
-    return [_virtual_info(name, [getattr(body, name) for body in bodies], bodies[-1].env_step) for name in STATISTICS]
+    bodies = [Evaluation.model_validate_json(row.body) for row in await rows.evaluations(session, [run_id], superseded=False)]
+    found: list[SeriesInfo] = []
+    for prefix, source in VIRTUAL.items():
+        of_source = sorted((body for body in bodies if body.source is source), key=lambda body: (body.env_step, body.update))
+        found += [_virtual_info(f"{prefix}/{name}", of_source, name) for name in STATISTICS] if of_source else []
+    return found
 
 
-def _virtual_info(name: str, values: Sequence[float], last_env_step: int) -> SeriesInfo:
+def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> SeriesInfo:
+    values = [getattr(body, statistic) for body in bodies]
     nonfinite = sum(not math.isfinite(value) for value in values)
-    name = VIRTUAL_PREFIX + name
-    return SeriesInfo(name=name, points=len(values), nonfinite=nonfinite, last_env_step=last_env_step, last_value=values[-1])
+    return SeriesInfo(name=series, points=len(values), nonfinite=nonfinite, last_env_step=bodies[-1].env_step, last_value=values[-1])
 
 
 async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Chain]:

@@ -12,6 +12,7 @@ from app.api.paging import page_request
 from app.domain.paging import PageRequest
 from app.services import evaluations, jobs, runs, snapshots
 from app.services.replay import Answer
+from palestra.contract.names import EvaluationSource
 from palestra.contract.options import JobRequest
 from palestra.contract.resources import EvaluationView, JobView, ProvenanceView, RunDetail, RunView, SnapshotView
 from palestra.contract.states import RunState
@@ -55,10 +56,15 @@ async def list_snapshots(run_id: str, principal: Reader, session: ReadSession, p
 
 @router.get("/{run_id}/evaluations")
 async def list_evaluations(
-    run_id: str, principal: Reader, session: ReadSession, page: CreatedPage, superseded: bool = False
+    run_id: str,
+    principal: Reader,
+    session: ReadSession,
+    page: CreatedPage,
+    superseded: bool = False,
+    source: EvaluationSource | None = None,
 ) -> Page[EvaluationView]:
-    """Lists a run's evaluations; superseded ones only on request."""
-    return await evaluations.list_of_run(session, principal, run_id, page, superseded=superseded)
+    """Lists a run's evaluations, of one source or of all; superseded ones only on request."""
+    return await evaluations.list_of_run(session, principal, run_id, page, superseded=superseded, source=source)
 
 
 @router.post("/{run_id}/jobs", status_code=201, response_model=JobView, responses={409: {}})

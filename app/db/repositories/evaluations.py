@@ -11,15 +11,20 @@ from app.db.engine import Session
 from app.db.models.curves import Evaluation
 from app.db.repositories.keysets import paged
 from app.domain.paging import Keyset
+from palestra.contract.names import EvaluationSource
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Evaluation.created_at, "env_step": Evaluation.env_step}
 
 _FARTHEST = (Evaluation.env_step.desc(), Evaluation.update.desc(), Evaluation.id.desc())
 
 
-async def page(session: Session, run_id: str, keys: Keyset, *, superseded: bool) -> Sequence[Evaluation]:
-    """Returns a page of a run's evaluations and one row more; superseded ones on request."""
+async def page(
+    session: Session, run_id: str, keys: Keyset, *, superseded: bool, source: EvaluationSource | None = None
+) -> Sequence[Evaluation]:
+    """Returns a page of a run's evaluations and one row more; superseded ones on request, of one source or of all."""
     query = select(Evaluation).where(Evaluation.run_id == run_id)
+    if source is not None:
+        query = query.where(Evaluation.source == source.value)
     if not superseded:
         query = query.where(Evaluation.superseded.is_(False))
     return (await session.scalars(paged(query, keys, COLUMNS, Evaluation.id))).all()
@@ -36,6 +41,13 @@ async def best(session: Session, run_ids: Collection[str]) -> dict[str, Evaluati
     return {row.run_id: row for row in await session.scalars(query)}
 
 
+async def of_job(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
+    """Returns how many evaluations a job has made, and of which snapshots."""
+    query = select(Evaluation.snapshot_id, func.count()).where(Evaluation.job_id == job_id).group_by(Evaluation.snapshot_id)
+    counts: dict[str | None, int] = dict((await session.execute(query)).all())
+    return sum(counts.values()), frozenset(snapshot_id for snapshot_id in counts if snapshot_id is not None)
+
+
 async def latest_scores(session: Session, project_id: str, experiment_ids: Collection[str]) -> list[tuple[str, float]]:
     """Returns (experiment, mean return) of the latest evaluation of each run, where it is finite."""
     of_experiments = (Evaluation.project_id == project_id, Evaluation.experiment_id.in_(experiment_ids))
@@ -45,5 +57,6 @@ async def latest_scores(session: Session, project_id: str, experiment_ids: Colle
 
 def _first_of_each(*conditions: ColumnElement[bool], order: tuple[ColumnElement[Any], ...]) -> Select[Evaluation]:
     rank = func.row_number().over(partition_by=Evaluation.run_id, order_by=order).label("rank")
-    ranked = select(Evaluation, rank).where(Evaluation.superseded.is_(False), *conditions).subquery()
+    counts = (Evaluation.superseded.is_(False), Evaluation.source == EvaluationSource.EVALUATION.value)
+    ranked = select(Evaluation, rank).where(*counts, *conditions).subquery()
     return select(aliased(Evaluation, ranked)).where(ranked.c.rank == 1)

@@ -15,6 +15,7 @@ from app.db.models.jobs import Attempt, AttemptRun
 from app.db.models.snapshots import Snapshot, SnapshotFile
 from app.db.repositories.keysets import paged
 from app.domain.paging import Keyset
+from palestra.contract.names import EvaluationSource
 from palestra.contract.states import AttemptState, SnapshotState
 
 _NEWEST_FIRST = (Snapshot.fence.desc(), Snapshot.env_step.desc(), Snapshot.update.desc(), Snapshot.seq.desc())
@@ -99,8 +100,9 @@ async def links(session: Session, run_ids: Collection[str]) -> Sequence[tuple[st
 
 
 async def training_evaluations(session: Session, run_id: str) -> Sequence[Evaluation]:
-    """Returns a run's evaluations that were made during training."""
-    return (await session.scalars(select(Evaluation).where(Evaluation.run_id == run_id, Evaluation.snapshot_id.is_(None)))).all()
+    """Returns a run's evaluations that were made during training; those of tests are no part of its history."""
+    mine = (Evaluation.run_id == run_id, Evaluation.snapshot_id.is_(None), Evaluation.source == EvaluationSource.EVALUATION.value)
+    return (await session.scalars(select(Evaluation).where(*mine))).all()
 
 
 async def snapshot_evaluations(session: Session, snapshot_id: str) -> Sequence[Evaluation]:
