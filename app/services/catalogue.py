@@ -2,18 +2,28 @@
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from pydantic import TypeAdapter
 
 from app.db.engine import Session
+from app.db.models.experiments import Experiment
 from app.db.models.workers import Worker
 from app.db.repositories import workers as rows
+from app.domain import registered
 from app.domain.errors import InvalidError
 from app.domain.principal import Principal
-from palestra.contract.definition import Definition
+from palestra.contract.definition import BuiltinCode, Code, Definition, EntrypointCode, GitCode, RlDefinition
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import Schedule
+from palestra.contract.options import Submission
 from palestra.contract.resources import CatalogueView
-from palestra.contract.work_order import AgentDescription, Catalogue, EnvironmentDescription, SpaceDescription
+from palestra.contract.upgrade import load_definition
+from palestra.contract.work_order import AgentDescription, Catalogue, PartDescription, SpaceDescription
+
+_Part = TypeVar("_Part")
+_CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(Code)
 
 
 async def get(session: Session, principal: Principal, pool: str) -> CatalogueView:
@@ -28,31 +38,59 @@ def _catalogue(worker: Worker) -> Catalogue:
 
 def merge(catalogues: Sequence[Catalogue]) -> Catalogue:
     """Returns what at least one of the catalogues offers; of two descriptions the later one counts."""
-    agents: dict[str, AgentDescription] = {}
-    environments: dict[str, EnvironmentDescription] = {}
-    schedules: set[Schedule] = set()
-    for catalogue in catalogues:
-        agents |= {agent.name: agent for agent in catalogue.agents}
-        environments |= {environment.id: environment for environment in catalogue.environments}
-        schedules |= set(catalogue.schedules)
     return Catalogue(
-        agents=tuple(agents[name] for name in sorted(agents)),
-        environments=tuple(environments[name] for name in sorted(environments)),
-        schedules=tuple(sorted(schedules)),
+        agents=_latest([one.agents for one in catalogues], _name),
+        model_functions=_latest([one.model_functions for one in catalogues], _name),
+        input_functions=_latest([one.input_functions for one in catalogues], _name),
+        environments=_latest([one.environments for one in catalogues], lambda environment: environment.id),
+        schedules=tuple(sorted({schedule for one in catalogues for schedule in one.schedules})),
     )
 
 
-async def check(session: Session, principal: Principal, pool: str, definition: Definition, schedule: Schedule) -> None:
-    """Refuses a definition or a schedule that no worker of the pool could work on. A pool without workers accepts all: its jobs wait.
+def _latest(offers: Sequence[Sequence[_Part]], key: Callable[[_Part], str]) -> tuple[_Part, ...]:
+    found = {key(part): part for offer in offers for part in offer}
+    return tuple(found[name] for name in sorted(found))
+
+
+def _name(part: PartDescription) -> str:
+    return part.name
+
+
+async def resolve(session: Session, principal: Principal, submission: Submission) -> Submission:
+    """Returns a submission with what only the pool's workers know filled in: the code of registered parts and their defaults.
+
+    Refuses one that no worker of the pool could work on. A pool without workers accepts all built-in parts: its jobs wait.
 
     Raises:
-        InvalidError: With the codes `unknown_environment`, `unknown_agent`, `action_space_mismatch` or `unsupported_schedule`.
+        InvalidError: With the codes `unknown_environment`, `unknown_agent`, `unknown_part`, `invalid_parameters`, `action_space_mismatch`,
+            `code_mismatch` or `unsupported_schedule`.
     """
-    offered = await get(session, principal, pool)
-    if not offered.known:
-        return
-    check_definition(definition, offered.catalogue, pool)
-    check_schedule(schedule, offered.catalogue, pool)
+    pool = submission.options.pool
+    workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
+    definition, code = registered.resolve(submission.definition, submission.code, workers, pool)
+    check(definition, submission.options.schedule, workers, pool)
+    return submission.model_copy(update={"definition": definition, "code": code})
+
+
+async def check_job(session: Session, principal: Principal, pool: str, experiment: Experiment, schedule: Schedule) -> None:
+    """Refuses a schedule on an experiment that no worker of the pool could work on, or only with other code.
+
+    Raises:
+        InvalidError: Like `resolve`.
+    """
+    definition = load_definition(experiment.definition)
+    workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
+    registered.resolve(definition, _CODE.validate_json(canonical_json(experiment.code)), workers, pool)
+    check(definition, schedule, workers, pool)
+
+
+def check(definition: Definition, schedule: Schedule, workers: Sequence[Catalogue], pool: str) -> None:
+    """Refuses what no worker of a pool offers; accepts all where there is no worker."""
+    if workers:
+        offered = merge(workers)
+        if isinstance(definition, RlDefinition):
+            check_definition(definition, offered, pool)
+        check_schedule(schedule, offered, pool)
 
 
 def check_schedule(schedule: Schedule, catalogue: Catalogue, pool: str) -> None:
@@ -63,7 +101,7 @@ def check_schedule(schedule: Schedule, catalogue: Catalogue, pool: str) -> None:
         raise InvalidError("unsupported_schedule", message, pointer="/schedule")
 
 
-def check_definition(definition: Definition, catalogue: Catalogue, pool: str) -> None:
+def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) -> None:
     """Refuses an agent or an environment that no worker knows, and an agent that cannot act in the environment."""
     agents = {agent.name: agent for agent in catalogue.agents}
     environments = {environment.id: environment for environment in catalogue.environments}

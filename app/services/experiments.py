@@ -11,7 +11,7 @@ from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services import catalogue, gate, jobs, pages, runs, views
 from app.services.actors import actor
-from palestra.contract.definition import definition_hash, experiment_id, identity_hash
+from palestra.contract.definition import RlDefinition, definition_hash, experiment_id, identity_hash
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import new_id
 from palestra.contract.options import Submission
@@ -35,8 +35,7 @@ async def submit(session: Session, principal: Principal, submission: Submission)
         InvalidError: If no worker of the pool could work on it.
         ConflictError: If another experiment of the project happens to have the same ID.
     """
-    options = submission.options
-    await catalogue.check(session, principal, options.pool, submission.definition, options.schedule)
+    submission = await catalogue.resolve(session, principal, submission)
     new = await rows.insert_experiment(session, _row(principal, submission))
     experiment = await rows.by_identity(session, principal.project_id, identity_hash(submission.definition, submission.code))
     if experiment is None:
@@ -48,7 +47,7 @@ async def submit(session: Session, principal: Principal, submission: Submission)
         _audit(session, principal, experiment, "experiment.restore")
     added = await _add_runs(session, principal, experiment, submission)
     if added:
-        await jobs.queue_training(session, principal, experiment, added, options)
+        await jobs.queue_training(session, principal, experiment, added, submission.options)
     await gate.tell_experiment(session, experiment)
     return await _detail(session, experiment), new
 
@@ -66,8 +65,8 @@ def _row(principal: Principal, submission: Submission) -> dict[str, object]:
         "name": definition.name,
         "notes": definition.notes,
         "kind": definition.kind,
-        "agent": definition.agent.name,
-        "env": definition.env.id,
+        "agent": definition.agent.name if isinstance(definition, RlDefinition) else definition.estimator.name,
+        "env": definition.env.id if isinstance(definition, RlDefinition) else definition.train_input.name,
         "created_by": principal.user_id,
     }
 

@@ -55,7 +55,7 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
     run = await runs.find(session, principal, run_id)
     experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
     assert experiment is not None
-    await catalogue.check(session, principal, request.pool, views.definition_of(experiment), request.schedule)
+    await catalogue.check_job(session, principal, request.pool, experiment, request.schedule)
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
     elif request.schedule in _NEEDS_SNAPSHOT or request.evaluate.snapshot not in {"newest", "best"}:

@@ -14,7 +14,7 @@ from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services import events, pages, runs
-from palestra.contract.definition import SnapshotSpec
+from palestra.contract.definition import Retention
 from palestra.contract.resources import SnapshotFileView, SnapshotView
 from palestra.contract.states import SnapshotReason, SnapshotState
 from palestra.contract.telemetry import SnapshotWritten, write_number
@@ -134,7 +134,7 @@ async def _settle(session: Session, run: Run, snapshot: Snapshot) -> None:
 async def _retire(session: Session, run: Run) -> None:
     """Deletes the files of verified snapshots that the definition's rule does not keep. Called after a newer one was verified."""
     raw = await rows.definition_of(session, run.id)
-    rule = SnapshotSpec() if raw is None else load_definition(raw).snapshot
+    rule = Retention() if raw is None else load_definition(raw).snapshot
     verified = await rows.verified(session, run.id, superseded=True)
     in_use = await rows.in_use(session, run.id)
     retired = [snapshot for snapshot in verified if snapshot.id not in kept(verified, rule) | in_use]
@@ -144,7 +144,7 @@ async def _retire(session: Session, run: Run) -> None:
     await _tell(session, run, retired)
 
 
-def kept(verified: Sequence[Snapshot], rule: SnapshotSpec) -> set[str]:
+def kept(verified: Sequence[Snapshot], rule: Retention) -> set[str]:
     """Returns which verified snapshots to keep: the last ones of the history, the best one and the pinned ones.
 
     Args:

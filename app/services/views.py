@@ -18,7 +18,7 @@ from app.domain import waiting
 from app.domain.derived import experiment_state, worker_state
 from app.domain.waiting import PoolFacts, Waiting
 from palestra.contract import telemetry
-from palestra.contract.definition import Definition, LoopSpec
+from palestra.contract.definition import Definition, LoopSpec, SupervisedLoop
 from palestra.contract.resources import (
     AttemptView,
     EvaluationView,
@@ -85,7 +85,7 @@ async def run_views(session: Session, rows: Sequence[Run]) -> list[RunView]:
     return [_run_view(row, loops[row.experiment_id], latest.get(row.id), best.get(row.id)) for row in rows]
 
 
-def _run_view(row: Run, loop: LoopSpec, latest: Evaluation | None, best: Evaluation | None) -> RunView:
+def _run_view(row: Run, loop: LoopSpec | SupervisedLoop, latest: Evaluation | None, best: Evaluation | None) -> RunView:
     columns = ("id", "experiment_id", "seed", "replicate", "state", "cause", "failure", "fence", "resume_quality", "job_id")
     return RunView.model_validate(
         {
@@ -97,8 +97,10 @@ def _run_view(row: Run, loop: LoopSpec, latest: Evaluation | None, best: Evaluat
     )
 
 
-def _progress(row: Run, loop: LoopSpec) -> ProgressView:
-    bounds = ((row.env_step, loop.env_steps), (row.update, loop.updates), (row.episode, loop.episodes))
+def _progress(row: Run, loop: LoopSpec | SupervisedLoop) -> ProgressView:
+    bounds: tuple[tuple[int, int | None], ...] = ((row.update, loop.updates),)
+    if isinstance(loop, LoopSpec):
+        bounds += ((row.env_step, loop.env_steps), (row.episode, loop.episodes))
     fraction = max((done / bound for done, bound in bounds if bound is not None), default=None)
     return ProgressView(
         env_step=row.env_step,

@@ -3,14 +3,16 @@
 Owns the document, its hash and the experiment's ID. Job options (`options.py`) are apart from it and never part of its identity.
 """
 
+from functools import cache
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from palestra.contract.agents import AgentParameters, PpoParameters
 from palestra.contract.documents import Document, sha256_of
 from palestra.contract.envs import EnvSpec
-from palestra.contract.names import Sha256, Text, Title, slugify
+from palestra.contract.names import Name, SeriesName, Sha256, Text, Title, slugify
+from palestra.contract.parameters import FreeParameters
 
 SCHEMA_VERSION: Final = 1
 """Version of the definition document that this code writes. Older ones are brought up by `upgrade.py`."""
@@ -65,17 +67,21 @@ class EvaluationSpec(Document):
         return self
 
 
-class SnapshotSpec(Document):
-    """When a run is saved and what is kept. The last state is always saved."""
-
-    every_env_steps: StepCount | None = 10_000
-    """Save when a multiple of this many env_steps is crossed; `null` saves at the end, at a pause and on errors only."""
+class Retention(Document):
+    """Which snapshots are kept."""
 
     keep_last: Annotated[int, Field(ge=2, le=1_000)] = 2
     """Verified snapshots kept, newest first; at least two, so that a torn one never leaves nothing."""
 
     keep_best: bool = True
-    """Also keep the snapshot with the best mean evaluation return."""
+    """Also keep the snapshot with the best score: mean evaluation return, or the metric of a supervised run."""
+
+
+class SnapshotSpec(Retention):
+    """When a run is saved and what is kept. The last state is always saved."""
+
+    every_env_steps: StepCount | None = 10_000
+    """Save when a multiple of this many env_steps is crossed; `null` saves at the end, at a pause and on errors only."""
 
     memory: Literal["full", "none"] = "full"
     """Whether the replay memory is saved. `none` makes every resume statistical."""
@@ -85,7 +91,7 @@ class StopSpec(Document):
     """Reasons to end a run before its budget."""
 
     success_score: float | None = None
-    """End once the mean evaluation return is at least this."""
+    """End once the evaluation's score, in RL the mean return, is at least this."""
 
     success_evaluations: Annotated[int, Field(ge=1, le=1_000)] = 1
     """Consecutive evaluations that must reach `success_score`."""
@@ -160,8 +166,97 @@ class RlDefinition(Document):
         return self
 
 
-Definition = RlDefinition
-"""Every kind of definition. A discriminated union on `kind` once `supervised` joins."""
+class PartSpec(Document):
+    """A registered model function or input function with its parameters."""
+
+    name: Name
+    """Name that it is registered by. The catalogue of a pool lists those that its workers offer."""
+
+    params: FreeParameters = Field(default_factory=dict)
+    """Keyword parameters. Defaults are filled in at submission, where the catalogue has a schema."""
+
+
+class SupervisedLoop(Document):
+    """How long to train and how often the loop closes an epoch. The end of a finite input ends the run too."""
+
+    updates: StepCount
+    """Budget in optimiser steps, counted over the whole life of the run."""
+
+    epoch_updates: StepCount = 1_000
+    """Updates per epoch; ExperimentStats are emitted at every epoch's end."""
+
+
+class SupervisedEvaluation(Document):
+    """Evaluation during training: the model's metrics over the evaluation input, nothing learnt."""
+
+    every_updates: StepCount | None = 1_000
+    """Evaluate when a multiple of this many updates is crossed; `null` evaluates at the end only."""
+
+    steps: StepCount | None = None
+    """Batches per evaluation; `null` goes on until the input ends."""
+
+    metric: SeriesName = "loss"
+    """Metric that is the score: it decides which snapshot is the best, and success."""
+
+    goal: Literal["minimize", "maximize"] = "minimize"
+    """`minimize` takes minus the metric as the score, so that a higher score is always better."""
+
+
+class SupervisedSnapshot(Retention):
+    """When a supervised run is saved and what is kept. The last state is always saved."""
+
+    every_updates: StepCount | None = 1_000
+    """Save when a multiple of this many updates is crossed; `null` saves at the end, at a pause and on errors only."""
+
+
+class SupervisedDefinition(Document):
+    """A definition of supervised training: a model function fed by input functions."""
+
+    kind: Literal["supervised"]
+    """Discriminates definitions."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    """Version of this document."""
+
+    name: Title
+    """Display name. Not part of the identity."""
+
+    notes: Text = ""
+    """Free text. Not part of the identity."""
+
+    estimator: PartSpec
+    """Model function: network, loss, metrics and optimiser."""
+
+    train_input: PartSpec
+    """Input function of the training."""
+
+    evaluation_input: PartSpec
+    """Input function of the evaluations; a finite one, unless `evaluation.steps` bounds it."""
+
+    loop: SupervisedLoop
+    evaluation: SupervisedEvaluation = SupervisedEvaluation()
+    snapshot: SupervisedSnapshot = SupervisedSnapshot()
+    hooks: Annotated[tuple[NanGuard, ...], Field(max_length=32)] = (NanGuard(),)
+    stop: StopSpec = StopSpec()
+    export: ExportSpec = ExportSpec()
+
+
+Definition = Annotated[RlDefinition | SupervisedDefinition, Field(discriminator="kind")]
+"""Every kind of definition."""
+
+
+def read_definition(raw: bytes | str) -> RlDefinition | SupervisedDefinition:
+    """Returns the definition in a JSON text of the current schema.
+
+    Raises:
+        pydantic.ValidationError: If it is none.
+    """
+    return _adapter().validate_json(raw)
+
+
+@cache
+def _adapter() -> TypeAdapter[RlDefinition | SupervisedDefinition]:
+    return TypeAdapter(Definition)
 
 
 class BuiltinCode(Document):

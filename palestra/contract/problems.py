@@ -160,7 +160,7 @@ def _walk(
         if field is None and len(models) > 1 and tagged:
             current = list(tagged)
             continue
-        if isinstance(part, str) and part.startswith(("function-", "constrained-", "json-or-python[", "lax-or-strict[")):
+        if isinstance(part, str) and part.startswith(("tagged-union[", "function-", "constrained-", "json-or-python[", "lax-or-strict[")):
             continue
         parent = models[0] if len(models) == 1 else None
         path.append(part)

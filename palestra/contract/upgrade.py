@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from palestra.contract.definition import SCHEMA_VERSION, Definition
+from palestra.contract.definition import SCHEMA_VERSION, Definition, read_definition
 from palestra.contract.documents import canonical_json
 
 Step = Callable[[dict[str, Any]], dict[str, Any]]
@@ -48,4 +48,4 @@ def load_definition(raw: bytes | str) -> Definition:
         UnsupportedSchemaError: If its version cannot be read.
         pydantic.ValidationError: If it is not a definition.
     """
-    return Definition.model_validate_json(canonical_json(upgrade(json.loads(raw))))
+    return read_definition(canonical_json(upgrade(json.loads(raw))))

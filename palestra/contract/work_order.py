@@ -4,10 +4,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from palestra.contract.definition import Code, Definition
+from palestra.contract.definition import Code, Definition, EntrypointCode
 from palestra.contract.documents import Document
 from palestra.contract.names import Counter, Name, Schedule, Seed, Title
 from palestra.contract.options import Limits, Resources
+from palestra.contract.parameters import ParametersSchema
 from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
 from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 
@@ -45,6 +46,19 @@ class SnapshotRef(Document):
     files: tuple[SnapshotFileRef, ...]
 
 
+class Follow(Document):
+    """How a continuous evaluation follows its run."""
+
+    throttle_seconds: Annotated[float, Field(ge=0)] = 0
+    """Least time between the starts of two evaluations."""
+    delay_seconds: Annotated[float, Field(ge=0)] = 0
+    """Time before the first evaluation of the job's first attempt."""
+    only_once: bool = True
+    """False evaluates the newest snapshot again while none is newer."""
+    same_episodes: bool = False
+    """True where a person named the seed: every snapshot meets the same episodes."""
+
+
 class RunOrder(Document):
     """One run of a work order. A pack carries several."""
 
@@ -61,6 +75,8 @@ class RunOrder(Document):
     """Seed of an evaluate job's episodes."""
     formats: tuple[Literal["weights", "program"], ...] = ()
     """Formats of an export job."""
+    follow: Follow | None = None
+    """For the continuous schedules, which ask for their snapshots (`FollowRequest`)."""
 
 
 class WorkOrder(Document):
@@ -115,6 +131,27 @@ class RenewalAnswer(Document):
     order: Order
     acked_seq: Counter
     lease_seconds: Annotated[float, Field(gt=0)]
+
+
+class FollowRequest(Document):
+    """A continuous evaluation asks for the next snapshot of one of its runs."""
+
+    run_id: RunId
+    evaluated: Annotated[tuple[SnapshotId, ...], Field(max_length=1_000)] = ()
+    """Snapshots that this attempt evaluated, the latest: their records may still be on the way."""
+    again: bool = False
+    """Whether the newest may come again where nothing is new."""
+
+
+class FollowAnswer(Document):
+    """What to evaluate next. Without a snapshot, `training` says what to do."""
+
+    snapshot: SnapshotRef | None = None
+    """The newest verified snapshot of the run's history that the job has not evaluated; its files stay until the next is asked for."""
+    training: Literal["live", "waiting", "over"]
+    """`live`: ask again later. `waiting`: nobody trains now, give the slot back. `over`: nothing more will come."""
+    evaluated: Counter = 0
+    """Evaluations of the job that are stored."""
 
 
 class Failure(Document):
@@ -176,19 +213,28 @@ class EnvironmentDescription(Document):
     max_episode_steps: int | None = None
 
 
-class AgentDescription(Document):
-    """An agent that a worker can train."""
+class PartDescription(Document):
+    """A part that a worker knows by name."""
 
     name: Name
+    parameters_schema: ParametersSchema = Field(default_factory=dict)
+    """JSON Schema of the parameters; empty where anything goes, and for built-in agents, whose schema is part of the definition's."""
+    code: EntrypointCode | None = None
+    """The distribution that registered it; `null` for built-in parts."""
+
+
+class AgentDescription(PartDescription):
+    """An agent that a worker can train."""
+
     action_spaces: tuple[Literal["discrete", "box"], ...]
-    parameters_schema: dict[str, Any] = Field(default_factory=dict)
-    """JSON Schema of the parameters; empty for built-in agents, whose schema is part of the definition's."""
 
 
 class Catalogue(Document):
     """What a worker offers."""
 
-    agents: tuple[AgentDescription, ...] = ()
+    agents: Annotated[tuple[AgentDescription, ...], Field(max_length=1_000)] = ()
+    model_functions: Annotated[tuple[PartDescription, ...], Field(max_length=1_000)] = ()
+    input_functions: Annotated[tuple[PartDescription, ...], Field(max_length=1_000)] = ()
     environments: Annotated[tuple[EnvironmentDescription, ...], Field(max_length=20_000)] = ()
     schedules: tuple[Schedule, ...] = ()
 

@@ -15,12 +15,12 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
 def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_data(up: Up, directory: Path) -> None:
-    from palestra.contract.definition import Definition
+    from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json
 
     told = up.ready()
     with Client(told["url"], up.data.user_token.read_text().strip()) as client:
-        experiment = client.submit(Definition.model_validate_json(canonical_json(cartpole(200))))
+        experiment = client.submit(read_definition(canonical_json(cartpole(200))))
     up.process.kill()
     up.process.communicate()
     wait_for(lambda: not [pid for pid in marked(up.data.root) if "workers.celery_app" in _arguments(pid)], 60, "the worker ends")
@@ -42,12 +42,12 @@ def _arguments(pid: int) -> list[str]:
 
 
 def test_a_running_training_is_saved_by_ctrl_c_and_goes_on_at_the_next_start(up: Up, directory: Path) -> None:
-    from palestra.contract.definition import Definition
+    from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json
 
     told = up.ready()
     with Client(told["url"], up.data.user_token.read_text().strip()) as client:
-        experiment = client.submit(Definition.model_validate_json(canonical_json(cartpole(9_000))))
+        experiment = client.submit(read_definition(canonical_json(cartpole(9_000))))
         (run,) = client.runs(experiment.id)
         wait_for(lambda: client.run(run.id).progress.env_step > 500, 60, "the run trains")
     assert up.stop()[0] == 130

@@ -9,7 +9,7 @@ import yaml
 
 from palestra.contract.definition import RlDefinition
 from palestra.contract.options import Submission
-from workers.build.assemble import build_agent, build_evaluator, build_hooks, cadence_of
+from workers.build.rl import build_agent, build_evaluator, build_hooks, cadence_of
 from workers.collect.collector import VectorCollector
 from workers.core.rng import derive_seed
 from workers.core.types import StopReason

@@ -8,32 +8,25 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from palestra.contract.definition import Definition, LearningRateSchedule, NanGuard, definition_hash
+import torch
+
+from palestra.contract.definition import Definition, RlDefinition, definition_hash
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
-from workers.build.registry import agent_factory
+from workers.build import rl
 from workers.build.runtime import device_name, versions
-from workers.collect.collector import VectorCollector
-from workers.core.protocols import Agent, Control, Hook
-from workers.core.types import AgentContext, RestoreReport, Unit
-from workers.envs.make import make_vector
-from workers.envs.vector import EpisodeVector
-from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluator, training_seeds
-from workers.hooks.guards import NanGuardHook, SuccessHook
-from workers.hooks.schedules import LearningRateHook
-from workers.loop.budget import Budget
+from workers.build.sets import ClosableEvaluator, PartSet
+from workers.core.errors import DefinitionError
+from workers.core.protocols import Agent, Control
+from workers.core.types import RestoreReport
+from workers.evaluate.evaluator import SeedRule
 from workers.loop.engine import Engine
-from workers.loop.parts import Cadence, Parts
+from workers.loop.parts import Parts
 from workers.record.recorder import RecordedRun, Sink, SpoolRecorder
-from workers.record.windows import window_length
 from workers.snapshot.store import SnapshotStore
 from workers.snapshot.writing import LoadedSnapshot, SnapshotOwner
-
-EVALUATION_ENVS = 8
-"""Most copies of the evaluation environment that are stepped together."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingContext:
@@ -82,38 +75,30 @@ def assemble_training(context: TrainingContext) -> Training:
     """
     definition, seed = context.order.definition, context.run.seed
     with ExitStack() as stack:
-        env = _opened(stack, make_vector(definition.env))
-        agent = build_agent(definition, env, seed, context.device)
-        evaluator = build_evaluator(definition, agent, training_seeds(seed))
-        stack.callback(evaluator.close)
-        recorder = SpoolRecorder(_recorded(definition, context.run, agent), context.sink)
-        store = SnapshotStore(context.snapshots, _owner(context), keep_last=definition.snapshot.keep_last, announce=_announcer(recorder))
-        parts = Parts(
-            agent=agent,
-            collector=VectorCollector(env, agent, seed),
+        parts = _build(definition, seed, context.device, stack)
+        recorded = RecordedRun(context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps)
+        recorder = SpoolRecorder(recorded, context.sink)
+        owner = _owner(context, exact=parts.resume_exact)
+        store = SnapshotStore(context.snapshots, owner, keep_last=definition.snapshot.keep_last, announce=_announcer(recorder))
+        engine_parts = Parts(
+            agent=parts.agent,
+            collector=parts.collector,
             recorder=recorder,
             snapshotter=store,
             control=context.control,
-            evaluator=evaluator,
-            hooks=build_hooks(definition, agent),
+            evaluator=parts.evaluator,
+            hooks=parts.hooks,
         )
-        return Training(Engine(parts, cadence_of(definition), time.monotonic), agent, recorder, stack.pop_all())
+        return Training(Engine(engine_parts, parts.cadence, time.monotonic), parts.agent, recorder, stack.pop_all())
 
 
-def build_agent(definition: Definition, env: EpisodeVector, seed: int, device: str) -> Agent:
-    """Returns a fresh agent of the definition for an environment's spaces."""
-    context = AgentContext(
-        observation_space=env.single_observation_space,
-        action_space=env.single_action_space,
-        num_envs=definition.env.num_envs,
-        seed=seed,
-        device=device,
-    )
-    return agent_factory(definition.agent.name)(definition.agent, context)
+def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:
+    """Returns an agent of a definition that has learnt nothing, for a snapshot's state to be loaded into."""
+    return rl.fresh_agent(_rl(definition), seed, device)
 
 
-def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> VectorEvaluator:
-    """Returns an evaluator with an environment of its own.
+def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> ClosableEvaluator:
+    """Returns an evaluator that owns what it evaluates on.
 
     Args:
         definition: Says what an evaluation is.
@@ -121,51 +106,25 @@ def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episo
         seeds: Where the episodes' seeds come from.
         episodes: Whole episodes; `None` takes the definition's budget.
     """
-    spec = definition.evaluation
-    budget = EvaluationBudget(episodes=episodes) if episodes else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
-    most = EVALUATION_ENVS if definition.env.vectorization == "sync" else definition.env.num_envs
-    env = make_vector(definition.env, min(budget.episodes or 1, most), spec.max_episode_steps)
-    return VectorEvaluator(env, agent, budget, seeds)
+    return rl.build_evaluator(_rl(definition), agent, seeds, episodes)
 
 
-def build_hooks(definition: Definition, agent: Agent) -> tuple[Hook, ...]:
-    """Returns the definition's hooks in its order, then the success score."""
-    hooks: list[Hook] = []
-    for spec in definition.hooks:
-        match spec:
-            case NanGuard():
-                hooks.append(NanGuardHook(agent.report_names, spec.updates))
-            case LearningRateSchedule():
-                hooks.append(LearningRateHook(definition.agent.learning_rate, spec.final_value, spec.env_steps))
-    if definition.stop.success_score is not None:
-        hooks.append(SuccessHook(definition.stop.success_score, definition.stop.success_evaluations))
-    return tuple(hooks)
+def describe_acting(definition: Definition) -> tuple[dict[str, Any], torch.Tensor]:
+    """Returns what an export says about its definition, and example inputs [2, ...] to trace the acting module with."""
+    return rl.describe_acting(_rl(definition))
 
 
-def cadence_of(definition: Definition) -> Cadence:
-    """Returns when the engine does what."""
-    loop = definition.loop
-    return Cadence(
-        budget=Budget({Unit.ENV_STEPS: loop.env_steps, Unit.UPDATES: loop.updates, Unit.EPISODES: loop.episodes}),
-        epoch=loop.epoch_env_steps,
-        evaluation=definition.evaluation.every_env_steps,
-        evaluate_during_episode=definition.evaluation.during_episode,
-        snapshot=definition.snapshot.every_env_steps,
-        save_best=definition.snapshot.keep_best,
-        save_memory=definition.snapshot.memory == "full",
-    )
+def _rl(definition: Definition) -> RlDefinition:
+    if not isinstance(definition, RlDefinition):
+        raise DefinitionError(f"this worker cannot train definitions of the kind {definition.kind!r}")
+    return definition
 
 
-def _opened(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:
-    stack.callback(env.close)
-    return env
+def _build(definition: Definition, seed: int, device: str, stack: ExitStack) -> PartSet:
+    return rl.build_set(_rl(definition), seed, device, stack)
 
 
-def _recorded(definition: Definition, run: RunOrder, agent: Agent) -> RecordedRun:
-    return RecordedRun(run.run_id, agent.report_names, agent.metrics, window_length(definition.loop.env_steps))
-
-
-def _owner(context: TrainingContext) -> SnapshotOwner:
+def _owner(context: TrainingContext, *, exact: bool) -> SnapshotOwner:
     definition, run = context.order.definition, context.run
     return SnapshotOwner(
         run_id=run.run_id,
@@ -176,7 +135,7 @@ def _owner(context: TrainingContext) -> SnapshotOwner:
         parent=run.snapshot.snapshot_id if run.snapshot else None,
         versions=versions(),
         device=device_name(context.device),
-        resume_exact=context.device == "cpu" and definition.snapshot.memory == "full",
+        resume_exact=context.device == "cpu" and exact,
     )
 
 

@@ -1,18 +1,41 @@
-"""Names of parts and the factories behind them."""
+"""Names of parts and the factories behind them: the built-in ones, and those that installed distributions register."""
 
 import importlib
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
 
-from workers.core.errors import PartNotFoundError
-from workers.core.protocols import AgentFactory
+from pydantic import BaseModel, ValidationError
+
+from palestra.contract.agents import BuiltinAgent, RegisteredAgent
+from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition
+from workers.agents.foreign import ForeignAgent
+from workers.build.distributions import Kind, RegisteredPart, discover
+from workers.core.errors import DefinitionError, PartNotFoundError
+from workers.core.protocols import Agent, AgentFactory
+from workers.core.types import AgentContext
 
 AGENTS: Final[Mapping[str, str]] = {"dqn": "workers.agents.dqn:build", "ppo": "workers.agents.ppo:build"}
 """`module:function` of each agent, imported when one is needed: its parameters are declared in `palestra.contract.agents`."""
 
+_OWN_METHODS: Final = ("act", "observe", "learn", "state_dict", "load_state_dict", "metrics", "eval_mode")
+
+
+def make_agent(parameters: BuiltinAgent | RegisteredAgent, context: AgentContext) -> Agent:
+    """Returns a fresh agent.
+
+    Raises:
+        PartNotFoundError: If there is none of the name here, or it cannot be imported.
+        DefinitionError: If its parameters do not fit, or what its factory returns is no agent.
+    """
+    if not isinstance(parameters, RegisteredAgent):
+        return agent_factory(parameters.name)(parameters, context)
+    part = registered_part("agents", parameters.name)
+    factory = part.load()
+    return _as_agent(factory(_parameters_for(factory, parameters), context), context, part)
+
 
 def agent_factory(name: str) -> AgentFactory:
-    """Returns the factory of a registered agent.
+    """Returns the factory of a built-in agent.
 
     Raises:
         PartNotFoundError: If there is none, or it cannot be imported.
@@ -25,3 +48,80 @@ def agent_factory(name: str) -> AgentFactory:
         return cast("AgentFactory", getattr(importlib.import_module(module), function))
     except (ImportError, AttributeError) as error:
         raise PartNotFoundError(f"the agent {name!r} cannot be imported: {error}") from error
+
+
+def registered_part(kind: Kind, name: str) -> RegisteredPart:
+    """Returns a part that an installed distribution registers.
+
+    Raises:
+        PartNotFoundError: If there is none.
+    """
+    found = discover(kind)
+    if name in found.left_out:
+        raise PartNotFoundError(f"{name!r} cannot be used on this worker: {found.left_out[name]}")
+    if name not in found.parts:
+        known = ", ".join(sorted(found.parts)) or "none"
+        raise PartNotFoundError(f"no installed distribution registers {name!r} under palestra.{kind}; there are {known}")
+    return found.parts[name]
+
+
+def check_code(definition: RlDefinition | SupervisedDefinition, code: BuiltinCode | EntrypointCode | GitCode) -> None:
+    """Refuses a definition whose registered parts are not the very code that the experiment was made with.
+
+    Raises:
+        DefinitionError: If name, version or digest of the distribution differ.
+        PartNotFoundError: If a part is not installed here.
+    """
+    parts = list(_registered_parts(definition))
+    if not parts and isinstance(code, EntrypointCode):
+        raise DefinitionError(f"the experiment was made with parts of {code.distribution}, but its definition names none")
+    for part in parts:
+        if part.code != code:
+            raise DefinitionError(
+                f"the experiment was made with {_shown(code)}, this worker has {_shown(part.code)}: install the other one on the "
+                "workers of the pool, or submit the definition again to make an experiment with this one"
+            )
+
+
+def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterator[RegisteredPart]:
+    if isinstance(definition, RlDefinition):
+        if isinstance(definition.agent, RegisteredAgent):
+            yield registered_part("agents", definition.agent.name)
+        return
+    named: tuple[tuple[Kind, str], ...] = (
+        ("model_functions", definition.estimator.name),
+        ("input_functions", definition.train_input.name),
+        ("input_functions", definition.evaluation_input.name),
+    )
+    for kind, name in named:
+        if name in discover(kind).parts:
+            yield registered_part(kind, name)
+
+
+def _shown(code: BuiltinCode | EntrypointCode | GitCode) -> str:
+    if isinstance(code, EntrypointCode):
+        return f"{code.distribution} {code.version} (digest {code.digest[:12]})"
+    return "built-in parts" if isinstance(code, BuiltinCode) else f"the work tree at {code.head[:12]}"
+
+
+def _parameters_for(factory: Any, parameters: RegisteredAgent) -> Any:
+    """Returns an instance of the factory's `Parameters`, where it has such a model, else the plain object."""
+    model = getattr(factory, "Parameters", None)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return dict(parameters.parameters)
+    try:
+        return model.model_validate(parameters.parameters)
+    except ValidationError as error:
+        raise DefinitionError(f"agent.parameters do not fit {parameters.name!r}: {error}") from error
+
+
+def _as_agent(made: Any, context: AgentContext, part: RegisteredPart) -> Agent:
+    if hasattr(made, "collect_plan") and all(callable(getattr(made, name, None)) for name in _OWN_METHODS):
+        return cast("Agent", made)
+    serial = callable(getattr(made, "act", None)) and callable(getattr(made, "observe", None))
+    try:
+        wrapped = ForeignAgent(made, num_envs=context.num_envs, batch=context.num_envs > 1 or not serial)
+    except (TypeError, ValueError) as error:
+        where = f"{part.code.distribution} {part.code.version}"
+        raise DefinitionError(f"what the factory {part.name!r} of {where} returned cannot be trained: {error}") from error
+    return cast("Agent", wrapped)

@@ -1,43 +1,20 @@
 """The native face: what a job of a schedule does. Holds no loop; `Engine.run` has it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import torch
 
 from palestra.contract.definition import Definition, definition_hash
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder
-from workers.build.assemble import Training, build_agent, build_evaluator
+from workers.build.assemble import Training, build_evaluator, describe_acting, fresh_agent
 from workers.core.protocols import Agent, ClockView
 from workers.core.rng import derive_seed
-from workers.core.types import StateTree
-from workers.envs.make import make_vector
-from workers.envs.vector import array_layout
 from workers.evaluate.evaluator import fixed_seed
 from workers.export.policy import ExportFormat, write_export
+from workers.loop.clock import StillClock
 from workers.loop.parts import RunResult
 from workers.record.recorder import evaluation_record
 from workers.snapshot.writing import LoadedSnapshot
-
-
-@dataclass(frozen=True, slots=True)
-class StillClock:
-    """The counters of a snapshot, where nothing counts any more."""
-
-    env_steps: int
-    updates: int
-    iterations: int
-    epochs: int
-    episodes: int
-    wall_seconds: float
-
-    @classmethod
-    def of(cls, state: StateTree) -> "StillClock":
-        """Returns the clock that a snapshot's state holds."""
-        return cls(**state["clock"])
 
 
 def train(training: Training) -> RunResult:
@@ -72,29 +49,20 @@ def export(
     definition: Definition, run: RunOrder, agent: Agent, clock: ClockView, directory: Path, formats: Sequence[ExportFormat]
 ) -> list[Path]:
     """Writes what is needed to act into `directory` and returns the files."""
-    env = make_vector(definition.env, 1)
-    env.close()
-    shape, dtype = array_layout(env.single_observation_space)
-    example = torch.from_numpy(np.zeros((2, *shape), dtype))
+    shown, example = describe_acting(definition)
     description = {
-        "agent": definition.agent.model_dump(mode="json"),
-        "env": definition.env.model_dump(mode="json"),
+        **shown,
         "definition_hash": definition_hash(definition),
         "run_id": run.run_id,
         "seed": run.seed,
         "env_step": clock.env_steps,
         "update": clock.updates,
-        "observation": {"shape": list(shape), "dtype": str(dtype)},
     }
     return write_export(agent, directory, formats, description, example)
 
 
 def load_agent(definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str) -> Agent:
     """Returns the agent of a snapshot, without its memory."""
-    env = make_vector(definition.env, 1)
-    try:
-        agent = build_agent(definition, env, seed, device)
-    finally:
-        env.close()
+    agent = fresh_agent(definition, seed, device)
     agent.load_state_dict(snapshot.state["agent"])
     return agent

@@ -8,7 +8,7 @@ import pytest
 import palestra
 from palestra import errors
 from palestra.client import Client
-from palestra.contract.definition import Definition
+from palestra.contract.definition import Definition, read_definition
 from palestra.contract.documents import canonical_json
 from palestra.contract.options import JobOptions
 from palestra.contract.queries import SeriesQuery
@@ -32,7 +32,7 @@ def client(peer: Peer) -> Iterator[Client]:
 
 
 def definition() -> Definition:
-    return Definition.model_validate_json(canonical_json(samples.definition()))
+    return read_definition(canonical_json(samples.definition()))
 
 
 def test_the_package_exports_the_client() -> None:

@@ -10,13 +10,17 @@ from pydantic import ValidationError
 from palestra.contract.definition import (
     BuiltinCode,
     Definition,
+    EntrypointCode,
     GitCode,
     definition_hash,
     experiment_id,
     identity_hash,
+    read_definition,
 )
 from palestra.contract.documents import canonical_json
 from palestra.contract.options import Submission
+from palestra.contract.parameters import check_schema
+from palestra.contract.problems import explain
 
 ASSETS = Path(__file__).parents[2] / "assets" / "definitions"
 
@@ -26,7 +30,12 @@ def minimal(**changes: Any) -> dict[str, Any]:
 
 
 def load(document: dict[str, Any]) -> Definition:
-    return Definition.model_validate_json(json.dumps(document))
+    return read_definition(json.dumps(document))
+
+
+def supervised(**changes: Any) -> dict[str, Any]:
+    named = {member: {"name": name} for member, name in (("estimator", "mlp"), ("train_input", "rows"), ("evaluation_input", "rows"))}
+    return {"kind": "supervised", "name": "tiny", "loop": {"updates": 100}, **named, **changes}
 
 
 def test_defaults_are_part_of_the_canonical_form() -> None:
@@ -73,14 +82,17 @@ def test_the_hash_ignores_key_order(random: Any) -> None:
 
 def test_canonical_json_round_trips() -> None:
     definition = load(json.loads((ASSETS / "v1-dqn.json").read_text()))
-    assert Definition.model_validate_json(canonical_json(definition)) == definition
+    assert read_definition(canonical_json(definition)) == definition
 
 
 def test_code_is_part_of_the_identity() -> None:
     definition = load(minimal())
     clean = GitCode(kind="git", head="a" * 40)
     dirty = GitCode(kind="git", head="a" * 40, dirty_digest="b" * 64)
-    assert len({identity_hash(definition, code) for code in (BuiltinCode(), clean, dirty)}) == 3
+    installed = [
+        EntrypointCode(kind="entrypoint", distribution="d", version=version, digest=digest * 64) for version, digest in ("1a", "2a", "1b")
+    ]
+    assert len({identity_hash(definition, code) for code in (BuiltinCode(), clean, dirty, *installed)}) == 6
 
 
 def test_the_id_is_a_slug_and_sixteen_digits() -> None:
@@ -91,31 +103,99 @@ def test_the_id_is_a_slug_and_sixteen_digits() -> None:
 @pytest.mark.parametrize(
     ("change", "where"),
     [
-        ({"loop": {}}, ("loop",)),
-        ({"loop": {"env_steps": 0}}, ("loop", "env_steps")),
-        ({"loop": {"env_steps": "10k"}}, ("loop", "env_steps")),
-        ({"agent": {"name": "dqn", "gamma": 1.5}}, ("agent", "dqn", "gamma")),
-        ({"agent": {"name": "dqn", "learning_rate": "0.001"}}, ("agent", "dqn", "learning_rate")),
-        ({"agent": {"name": "dqn", "learning_rate": True}}, ("agent", "dqn", "learning_rate")),
-        ({"agent": {"name": "dqn", "batch_size": 64, "buffer_size": 32}}, ("agent", "dqn")),
-        ({"agent": {"name": "dqn", "epsilon_start": 0.1, "epsilon_end": 0.5}}, ("agent", "dqn")),
-        ({"agent": {"name": "ppo", "rollout_steps": 8}}, ()),
-        ({"evaluation": {"episodes": 5, "steps": 5}}, ("evaluation",)),
-        ({"evaluation": {"episodes": None}}, ("evaluation",)),
-        ({"env": {"id": "CartPole-v1", "num_envs": 100_000}}, ("env", "num_envs")),
-        ({"name": "two\nlines"}, ("name",)),
-        ({"name": "gpj\u202eexe"}, ("name",)),
-        ({"name": " "}, ("name",)),
-        ({"name": "x" * 65}, ("name",)),
-        ({"notes": "nul \u0000"}, ("notes",)),
-        ({"surprise": 1}, ("surprise",)),
-        ({"schema_version": 2}, ("schema_version",)),
+        ({"loop": {}}, "/loop"),
+        ({"loop": {"env_steps": 0}}, "/loop/env_steps"),
+        ({"loop": {"env_steps": "10k"}}, "/loop/env_steps"),
+        ({"agent": {"name": "dqn", "gamma": 1.5}}, "/agent/gamma"),
+        ({"agent": {"name": "dqn", "learning_rate": "0.001"}}, "/agent/learning_rate"),
+        ({"agent": {"name": "dqn", "learning_rate": True}}, "/agent/learning_rate"),
+        ({"agent": {"name": "dqn", "batch_size": 64, "buffer_size": 32}}, "/agent"),
+        ({"agent": {"name": "dqn", "epsilon_start": 0.1, "epsilon_end": 0.5}}, "/agent"),
+        ({"agent": {"name": "ppo", "rollout_steps": 8}}, ""),
+        ({"evaluation": {"episodes": 5, "steps": 5}}, "/evaluation"),
+        ({"evaluation": {"episodes": None}}, "/evaluation"),
+        ({"env": {"id": "CartPole-v1", "num_envs": 100_000}}, "/env/num_envs"),
+        ({"name": "two\nlines"}, "/name"),
+        ({"name": "gpj\u202eexe"}, "/name"),
+        ({"name": " "}, "/name"),
+        ({"name": "x" * 65}, "/name"),
+        ({"notes": "nul \u0000"}, "/notes"),
+        ({"surprise": 1}, "/surprise"),
+        ({"schema_version": 2}, "/schema_version"),
+        ({"kind": "other"}, ""),
+        ({"agent": {"name": "os:system"}}, "/agent"),
+        ({"agent": {"gamma": 0.9}}, "/agent"),
+        ({"agent": []}, "/agent"),
+        ({"agent": {"name": "mine", "gamma": 0.9}}, "/agent"),
+        ({"agent": {"name": "mine", "parameters": []}}, "/agent/parameters"),
+        ({"agent": {"name": "mine", "parameters": {"a": 2**63}}}, "/agent/parameters"),
+        ({"agent": {"name": "mine", "parameters": {"a": "x" * 65_536}}}, "/agent/parameters"),
+        ({"agent": {"name": "mine", "parameters": {"": 1}}}, "/agent/parameters//[key]"),
     ],
 )
-def test_bad_definitions_are_refused_where_they_are_bad(change: dict[str, Any], where: tuple[str, ...]) -> None:
+def test_bad_definitions_are_refused_where_they_are_bad(change: dict[str, Any], where: str) -> None:
+    assert pointers(minimal(**change)) == [where]
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"loop": {}}, "/loop/updates"),
+        ({"loop": {"updates": 0}}, "/loop/updates"),
+        ({"estimator": {"name": "os:system"}}, "/estimator/name"),
+        ({"estimator": {"name": "mlp", "units": 3}}, "/estimator/units"),
+        ({"train_input": None}, "/train_input"),
+        ({"evaluation": {"goal": "best"}}, "/evaluation/goal"),
+        ({"evaluation": {"metric": "../x"}}, "/evaluation/metric"),
+        ({"evaluation": {"episodes": 5}}, "/evaluation/episodes"),
+        ({"snapshot": {"keep_last": 1}}, "/snapshot/keep_last"),
+        ({"hooks": [{"name": "learning_rate_schedule", "env_steps": 5}]}, "/hooks/0/name"),
+        ({"env": {"id": "CartPole-v1"}}, "/env"),
+    ],
+)
+def test_bad_supervised_definitions_are_refused_where_they_are_bad(change: dict[str, Any], where: str) -> None:
+    assert where in pointers(supervised(**change))
+
+
+def pointers(document: dict[str, Any]) -> list[str]:
     with pytest.raises(ValidationError) as raised:
-        load(minimal(**change))
-    assert [error["loc"] for error in raised.value.errors()] == [where]
+        Submission.model_validate_json(json.dumps({"definition": document}))
+    return [problem.pointer.removeprefix("/definition") for problem in explain(raised.value, Submission)]
+
+
+def test_a_misspelt_agent_with_parameters_is_told_what_there_is() -> None:
+    with pytest.raises(ValidationError, match="none of the built-in agents dqn, ppo"):
+        load(minimal(agent={"name": "dnq", "gamma": 0.9}))
+
+
+def test_a_supervised_definition_is_hashed_like_any_other() -> None:
+    first, renamed = load(supervised()), load(supervised(name="other", notes="why"))
+    assert definition_hash(first) == definition_hash(renamed)
+    assert definition_hash(first) != definition_hash(load(supervised(estimator={"name": "mlp", "params": {"units": 3}})))
+    assert read_definition(canonical_json(first)) == first
+
+
+def test_parameters_of_registered_agents_are_part_of_the_identity_in_any_order() -> None:
+    first, again, other = (
+        load(minimal(agent={"name": "mine", "parameters": given}))
+        for given in ({"a": 1, "b": [{}]}, {"b": [{}], "a": 1}, {"a": 2, "b": [{}]})
+    )
+    assert definition_hash(first) == definition_hash(again) != definition_hash(other)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "https://example.org/schema.json"},
+        {"properties": {"a": {"anyOf": [{"$ref": "file:///etc/passwd"}]}}},
+        {"$dynamicRef": "other.json#a"},
+        {"description": "x" * 65_536},
+    ],
+)
+def test_a_schema_that_is_too_large_or_points_elsewhere_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="schema of parameters"):
+        check_schema(schema)
+    assert check_schema({"$defs": {"a": {}}, "properties": {"a": {"$ref": "#/$defs/a"}}})
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1], [2**32], ["a"], [1.0], [True]])

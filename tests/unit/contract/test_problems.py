@@ -34,7 +34,7 @@ def test_the_input_is_never_repeated() -> None:
     secret = "hunter2-hunter2"
     documents = [
         {"definition": definition(name=[secret])},
-        {"definition": definition(agent={"name": secret})},
+        {"definition": definition(agent={"name": secret + "!"})},
         {"definition": definition(agent={"name": "dqn", "loss": secret})},
         {"definition": definition(env={"id": "../" + secret})},
         {"definition": definition(loop={"env_steps": secret})},

@@ -1,0 +1,145 @@
+"""Registered parts of a definition: found in the workers' catalogues, their parameters judged by the schemas given there.
+
+Nothing is imported and no schema is fetched: names are looked up, and a schema that refers to anything outside itself was refused already.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import jsonschema_rs
+from pydantic import ValidationError
+
+from app.domain.errors import InvalidError
+from palestra.contract.agents import BUILTIN_AGENTS, RegisteredAgent
+from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition
+from palestra.contract.documents import canonical_json
+from palestra.contract.problems import nearest, pointer
+from palestra.contract.work_order import Catalogue, PartDescription
+
+_Definition = RlDefinition | SupervisedDefinition
+_Code = BuiltinCode | EntrypointCode | GitCode
+_LONGEST: Final = 300
+
+
+class _Use(NamedTuple):
+    """A named part of a definition and where it stands."""
+
+    kind: str
+    """What the catalogue calls its list."""
+    path: tuple[str, ...]
+    """Of the part within the definition."""
+    member: str
+    """That holds the parameters."""
+    name: str
+    parameters: dict[str, Any]
+
+
+class _Found(NamedTuple):
+    use: _Use
+    description: PartDescription
+
+
+_WORDS: Final = {"agents": "agent", "model_functions": "model function", "input_functions": "input function"}
+
+
+def resolve(definition: _Definition, code: _Code, workers: Sequence[Catalogue], pool: str) -> tuple[_Definition, _Code]:
+    """Returns the definition with the defaults of its registered parts filled in, and the code that they come from.
+
+    Args:
+        definition: What was submitted, or is stored.
+        code: What the submitter said; `builtin` takes the code that the pool's workers have.
+        workers: Catalogues of the pool's workers, the latest registration last.
+        pool: Name of the pool, for the sentences.
+
+    Raises:
+        InvalidError: `unknown_agent`, `unknown_part`, `invalid_parameters` or `code_mismatch`.
+    """
+    found = [_Found(use, _find(use, code, workers, pool)) for use in _uses(definition) if workers or use.kind == "agents"]
+    filled = [_with_defaults(one) for one in found]
+    for one in filled:
+        _check_parameters(one)
+    return _replaced(definition, filled), _code_of(definition, code, found, pool)
+
+
+def _uses(definition: _Definition) -> Iterator[_Use]:
+    if isinstance(definition, RlDefinition):
+        if isinstance(definition.agent, RegisteredAgent):
+            yield _Use("agents", ("agent",), "parameters", definition.agent.name, definition.agent.parameters)
+        return
+    yield _Use("model_functions", ("estimator",), "params", definition.estimator.name, definition.estimator.params)
+    for member in ("train_input", "evaluation_input"):
+        part = getattr(definition, member)
+        yield _Use("input_functions", (member,), "params", part.name, part.params)
+
+
+def _find(use: _Use, code: _Code, workers: Sequence[Catalogue], pool: str) -> PartDescription:
+    """Returns the description that a worker gave last; one of the code asked for goes first."""
+    offered: list[PartDescription] = [part for one in workers for part in getattr(one, use.kind)]
+    same = [part for part in offered if part.name == use.name]
+    if not same:
+        raise _unknown(use, sorted({part.name for part in offered}), pool)
+    return next((part for part in same if part.code == code), same[-1])
+
+
+def _unknown(use: _Use, known: Sequence[str], pool: str) -> InvalidError:
+    word = _WORDS[use.kind]
+    names = known or (BUILTIN_AGENTS if use.kind == "agents" else ())
+    there_are = f"; there {'is' if len(names) == 1 else 'are'} {', '.join(names[:20])}" if names else ""
+    message = (
+        f"No worker of the pool {pool} offers this {word}{nearest(use.name, names)}{there_are}. "
+        "Install the distribution that registers it on a worker of the pool and start that worker again, or choose another name."
+    )
+    code = "unknown_agent" if use.kind == "agents" else "unknown_part"
+    return InvalidError(code, message, pointer=pointer(("definition", *use.path, "name")))
+
+
+def _with_defaults(found: _Found) -> _Found:
+    properties = found.description.parameters_schema.get("properties", {})
+    defaults = {name: schema["default"] for name, schema in properties.items() if isinstance(schema, dict) and "default" in schema}
+    return found._replace(use=found.use._replace(parameters={**defaults, **found.use.parameters}))
+
+
+def _check_parameters(found: _Found) -> None:
+    use, schema = found.use, found.description.parameters_schema
+    where = ("definition", *use.path, use.member)
+    try:
+        validator = jsonschema_rs.validator_for(
+            schema, mask="the value", offline=True, pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000)
+        )
+    except (ValueError, jsonschema_rs.ReferencingError):
+        message = "The schema of these parameters that the workers gave cannot be read: ask who maintains the distribution."
+        raise InvalidError("invalid_schema", message, pointer=pointer(where)) from None
+    error = next(validator.iter_errors(use.parameters), None)
+    if error is not None:
+        message = f"does not fit the schema of this {_WORDS[use.kind]}: {error.message[:_LONGEST]}"
+        raise InvalidError("invalid_parameters", message, pointer=pointer((*where, *error.instance_path)))
+
+
+def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
+    document = definition.model_dump(mode="json")
+    for use, _ in found:
+        document[use.path[0]][use.member] = use.parameters
+    try:
+        return type(definition).model_validate_json(canonical_json(document)) if found else definition
+    except ValidationError:
+        message = "With the defaults of their schema these parameters are more than a definition may hold. Send fewer or shorter ones."
+        raise InvalidError("invalid_parameters", message, pointer=pointer(("definition", *found[0].use.path))) from None
+
+
+def _code_of(definition: _Definition, code: _Code, found: Sequence[_Found], pool: str) -> _Code:
+    needed = {canonical_json(part.code): part.code for _, part in found if part.code is not None}
+    if len(needed) > 1:
+        message = "The parts of this definition are registered by more than one distribution. Put them into one."
+        raise InvalidError("code_mismatch", message, pointer="/code")
+    if not needed:
+        if isinstance(code, EntrypointCode) and (found or isinstance(definition, RlDefinition)):
+            raise InvalidError("code_mismatch", "This definition names built-in parts only: leave `code` out.", pointer="/code")
+        return code
+    (installed,) = needed.values()
+    if isinstance(code, BuiltinCode) or code == installed:
+        return installed
+    message = (
+        f"The workers of the pool {pool} have {installed.distribution} {installed.version} (digest {installed.digest[:12]}), "
+        "not the code that is named here. Leave `code` out to take theirs, or install the other one on a worker of the pool."
+    )
+    raise InvalidError("code_mismatch", message, pointer="/code")

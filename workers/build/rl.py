@@ -1,0 +1,143 @@
+"""The parts of reinforcement learning, built from a definition."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import torch
+
+from palestra.contract.agents import RegisteredAgent
+from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
+from workers.build.registry import make_agent
+from workers.build.sets import PartSet
+from workers.collect.collector import VectorCollector
+from workers.core.protocols import Agent, Hook
+from workers.core.types import AgentContext, Unit
+from workers.envs.make import make_vector
+from workers.envs.vector import EpisodeVector, array_layout
+from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluator, training_seeds
+from workers.hooks.guards import NanGuardHook, SuccessHook
+from workers.hooks.schedules import LearningRateHook
+from workers.loop.budget import Budget
+from workers.loop.parts import Cadence
+from workers.record.windows import window_length
+
+EVALUATION_ENVS = 8
+"""Most copies of the evaluation environment that are stepped together."""
+
+
+def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack) -> PartSet:
+    """Returns the parts of a training; whatever has to be closed is put on the stack.
+
+    Raises:
+        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit the action space.
+        PartNotFoundError: If a part is not to be had here.
+    """
+    env = _opened(stack, make_vector(definition.env))
+    agent = build_agent(definition, env, seed, device)
+    evaluator = build_evaluator(definition, agent, training_seeds(seed))
+    stack.callback(evaluator.close)
+    return PartSet(
+        agent=agent,
+        collector=VectorCollector(env, agent, seed),
+        evaluator=evaluator,
+        hooks=build_hooks(definition, agent),
+        cadence=cadence_of(definition),
+        window_env_steps=window_length(definition.loop.env_steps),
+        resume_exact=definition.snapshot.memory == "full" and getattr(agent, "exact", True),
+    )
+
+
+def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device: str) -> Agent:
+    """Returns a fresh agent of the definition for an environment's spaces."""
+    context = AgentContext(
+        observation_space=env.single_observation_space,
+        action_space=env.single_action_space,
+        num_envs=definition.env.num_envs,
+        seed=seed,
+        device=device,
+    )
+    return make_agent(definition.agent, context)
+
+
+def fresh_agent(definition: RlDefinition, seed: int, device: str) -> Agent:
+    """Returns an agent that has learnt nothing."""
+    env = make_vector(definition.env, 1)
+    try:
+        return build_agent(definition, env, seed, device)
+    finally:
+        env.close()
+
+
+def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], torch.Tensor]:
+    """Returns agent, environment and layout of an observation as JSON, and two example observations."""
+    env = make_vector(definition.env, 1)
+    env.close()
+    shape, dtype = array_layout(env.single_observation_space)
+    description = {
+        "agent": definition.agent.model_dump(mode="json"),
+        "env": definition.env.model_dump(mode="json"),
+        "observation": {"shape": list(shape), "dtype": str(dtype)},
+    }
+    return description, torch.from_numpy(np.zeros((2, *shape), dtype))
+
+
+def build_evaluator(definition: RlDefinition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> VectorEvaluator:
+    """Returns an evaluator with an environment of its own.
+
+    Args:
+        definition: Says what an evaluation is.
+        agent: Acts.
+        seeds: Where the episodes' seeds come from.
+        episodes: Whole episodes; `None` takes the definition's budget.
+    """
+    spec = definition.evaluation
+    budget = EvaluationBudget(episodes=episodes) if episodes else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
+    told = getattr(agent, "observe_evaluation", None)
+    env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, told)), spec.max_episode_steps)
+    return VectorEvaluator(env, agent, budget, seeds, told)
+
+
+def build_hooks(definition: RlDefinition, agent: Agent) -> tuple[Hook, ...]:
+    """Returns the definition's hooks in its order, then the success score."""
+    hooks: list[Hook] = []
+    for spec in definition.hooks:
+        match spec:
+            case NanGuard():
+                hooks.append(NanGuardHook(agent.report_names, spec.updates))
+            case LearningRateSchedule():
+                hooks.append(LearningRateHook(_learning_rate(definition, agent), spec.final_value, spec.env_steps))
+    if definition.stop.success_score is not None:
+        hooks.append(SuccessHook(definition.stop.success_score, definition.stop.success_evaluations))
+    return tuple(hooks)
+
+
+def cadence_of(definition: RlDefinition) -> Cadence:
+    """Returns when the engine does what."""
+    loop = definition.loop
+    return Cadence(
+        budget=Budget({Unit.ENV_STEPS: loop.env_steps, Unit.UPDATES: loop.updates, Unit.EPISODES: loop.episodes}),
+        epoch=loop.epoch_env_steps,
+        evaluation=definition.evaluation.every_env_steps,
+        evaluate_during_episode=definition.evaluation.during_episode,
+        snapshot=definition.snapshot.every_env_steps,
+        save_best=definition.snapshot.keep_best,
+        save_memory=definition.snapshot.memory == "full",
+    )
+
+
+def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> int:
+    """An agent that hears of every step of an evaluation gets as many environments as in training: it may keep a state for each."""
+    asynchronous = definition.env.vectorization == "async"
+    return definition.env.num_envs if asynchronous or told is not None else EVALUATION_ENVS
+
+
+def _learning_rate(definition: RlDefinition, agent: Agent) -> float:
+    spec = definition.agent
+    return agent.learning_rate if isinstance(spec, RegisteredAgent) else spec.learning_rate
+
+
+def _opened(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:
+    stack.callback(env.close)
+    return env

@@ -1,0 +1,30 @@
+"""What a kind of definition brings to a training."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from workers.core.protocols import Agent, Collector, Evaluator, Hook
+from workers.loop.parts import Cadence
+
+
+class ClosableEvaluator(Evaluator, Protocol):
+    """An evaluator that owns what it evaluates on."""
+
+    def close(self) -> None:
+        """Lets go of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartSet:
+    """The parts that depend on the kind of definition."""
+
+    agent: Agent
+    collector: Collector
+    evaluator: Evaluator | None
+    hooks: tuple[Hook, ...]
+    cadence: Cadence
+    window_env_steps: int
+    """Length of the recorder's windows."""
+    resume_exact: bool
+    """Whether parts and settings allow a bit-exact resume on a CPU."""
