@@ -30,6 +30,7 @@ from workers.core.protocols import ClockView
 from workers.core.types import StopReason
 from workers.entrypoints import native
 from workers.failures import describe_failure
+from workers.loop.clock import StillClock
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.record.progress import ProgressFile
 from workers.snapshot.store import load_snapshot
@@ -133,7 +134,7 @@ def _train(attempt: Attempt) -> AttemptReport:
 def _evaluate(attempt: Attempt) -> AttemptReport:
     """Evaluates one snapshot. A `continuous_eval` attempt does the same for the snapshot of its work order."""
     snapshot = _load_snapshot(attempt)
-    attempt.clock = native.StillClock.of(snapshot.state)
+    attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
     record = native.evaluate(attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device)
     with SpoolWriter(attempt.directory.spool) as spool:
@@ -144,7 +145,7 @@ def _evaluate(attempt: Attempt) -> AttemptReport:
 def _export(attempt: Attempt) -> AttemptReport:
     run, definition = attempt.run, attempt.order.definition
     snapshot = _load_snapshot(attempt)
-    attempt.clock = native.StillClock.of(snapshot.state)
+    attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
     agent = native.load_agent(definition, run.seed, snapshot, attempt.device)
     formats = run.formats or definition.export.formats or ("weights",)

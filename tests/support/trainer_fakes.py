@@ -239,12 +239,13 @@ class Rig:
     order: StopReason | None = None
     order_after: int = 1
     trace: list[Any] = field(default_factory=list)
+    evaluator: Any = None
 
     def __post_init__(self) -> None:
         self.agent = FakeAgent(self.trace, self.plan, self.schedule)
         self.collector = FakeCollector(self.trace, self.num_envs, self.episode_steps)
         self.recorder = FakeRecorder(self.trace)
-        self.evaluator = FakeEvaluator(self.trace, self.scores)
+        self.evaluator = self.evaluator or FakeEvaluator(self.trace, self.scores)
         self.snapshotter = FakeSnapshotter(self.trace)
         self.now = 0.0
         self.engine = Engine(

@@ -223,6 +223,23 @@ class Evaluator(Protocol):
         ...
 
 
+@runtime_checkable
+class BackgroundEvaluator(Protocol):
+    """An evaluator whose work goes on beside training."""
+
+    def evaluate(self, clock: ClockView) -> EvaluationResult:
+        """Runs one evaluation and waits for it."""
+        ...
+
+    def begin(self, clock: ClockView) -> None:
+        """Begins the evaluation of the present state; what training does afterwards does not touch it. One at a time."""
+        ...
+
+    def finished(self, *, wait: bool) -> EvaluationResult | None:
+        """Returns the result of what was begun; `None` where it is not there yet, or nothing was begun."""
+        ...
+
+
 class Snapshotter(Protocol):
     """Writes and keeps snapshots."""
 

@@ -5,7 +5,9 @@ processes share one count of env_steps and episodes through a clock whose `count
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from operator import attrgetter
+from typing import Self
 
 from workers.core.protocols import ClockView, TimeSource
 from workers.core.types import StateTree, Unit
@@ -52,6 +54,23 @@ class Clock:
             setattr(self, name, int(state[name]))
         self._earlier_seconds = float(state["wall_seconds"])
         self._started = self._time()
+
+
+@dataclass(frozen=True, slots=True)
+class StillClock:
+    """Counters that count no more: those of a snapshot, or of a moment of training."""
+
+    env_steps: int
+    updates: int
+    iterations: int
+    epochs: int
+    episodes: int
+    wall_seconds: float
+
+    @classmethod
+    def of(cls, state: StateTree) -> Self:
+        """Returns the clock that a snapshot's state holds."""
+        return cls(**state["clock"])
 
 
 def reader(unit: Unit) -> Callable[[ClockView], float]:

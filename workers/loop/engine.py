@@ -13,7 +13,8 @@ The order of one iteration, in both drivers:
      3. learn                if a multiple of the learn schedule was crossed
      4. hooks                on_tick, then on_episode for each episode that ended
      5. record               episodes and reports; the epoch, if it closed
-     6. evaluate             if due; on_evaluation, then the evaluation is recorded
+     6. evaluate             if due; on_evaluation, then the evaluation is recorded. One that runs beside training is begun here, once the
+                             one before is done; it is told of and recorded at the first boundary that finds it finished
      7. best snapshot        if the mean return strictly exceeds the best before; on_snapshot
      8. stop conditions      requests of hooks, then the budget
      9. periodic snapshot    if due and the run goes on; on_snapshot
@@ -31,11 +32,11 @@ from workers.core.errors import InputExhaustedError
 from workers.core.protocols import TimeSource
 from workers.core.rng import global_state, load_global_state
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, SnapshotReason, StateTree, StopReason, Unit
-from workers.loop.budget import UNLIMITED
 from workers.loop.clock import Clock
-from workers.loop.evaluations import Evaluations
+from workers.loop.evaluations import Evaluations, Judged
 from workers.loop.hooks import HookCalls
 from workers.loop.parts import Cadence, Parts, RunResult
+from workers.loop.plans import Plans
 from workers.loop.triggers import Every, Never, every
 
 
@@ -49,7 +50,7 @@ class Engine:
     """
 
     def __init__(self, parts: Parts, cadence: Cadence, time: TimeSource) -> None:
-        self.clock = Clock(time)
+        self.clock = parts.clock or Clock(time)
         self.agent = parts.agent
         self._parts = parts
         self._cadence = cadence
@@ -64,8 +65,7 @@ class Engine:
         self._evaluations = Evaluations(parts.evaluator, every(cadence.evaluation), during_episode=cadence.evaluate_during_episode)
         self._snapshot = every(cadence.snapshot)
         self._num_envs = parts.collector.num_envs
-        self._plan_steps = _vector_steps(parts.agent.collect_plan, self._num_envs)
-        self._plans = {self._plan_steps: parts.agent.collect_plan}
+        self._plans = Plans(parts.agent.collect_plan, self._num_envs)
         self._ended: list[tuple[int, EpisodeEnd]] = []
         self._reports: list[LearnReport] = []
         self._snapshot_requested = False
@@ -143,6 +143,7 @@ class Engine:
     def save_after(self, error: BaseException) -> None:
         """Saves the state that an exception left; one that cannot be saved adds a note to the exception and raises nothing."""
         self._in_epoch = False
+        self._evaluations.give_up()
         try:
             self._save(SnapshotReason.EXCEPTION)
         except Exception as second:  # noqa: BLE001 - the first error is the one to report
@@ -192,8 +193,7 @@ class Engine:
         parts.recorder.tick(clock, self._ended, self._reports)
         if self._epoch.due(clock) or close_epoch:
             self._close_epoch()
-        if self._evaluations.due(clock, episode_ended=bool(self._ended)):
-            self._evaluate()
+        self._evaluate_if_due()
         if self._stop is None and self._cadence.budget.exhausted(clock):
             self._stop = StopReason.BUDGET
         if self._snapshot.due(clock) or self._snapshot_requested:
@@ -231,8 +231,14 @@ class Engine:
 
     def state_dict(self) -> StateTree:
         """Returns all state of the run; borrowed from the parts, see `Stateful`."""
+        state = self._state_without_memory()
+        if self._cadence.save_memory:
+            state["memory"] = self._parts.agent.memory.state_dict()
+        return state
+
+    def _state_without_memory(self) -> StateTree:
         parts = self._parts
-        state: StateTree = {
+        return {
             "clock": self.clock.state_dict(),
             "loop": self._own_state(),
             "agent": parts.agent.state_dict(),
@@ -241,9 +247,6 @@ class Engine:
             "hooks": self._hooks.state(),
             "rng": global_state(),
         }
-        if self._cadence.save_memory:
-            state["memory"] = parts.agent.memory.state_dict()
-        return state
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Brings freshly built parts of the same definition to `state`.
@@ -277,16 +280,11 @@ class Engine:
             self._stop = StopReason.BUDGET
 
     def _next_plan(self) -> CollectPlan:
-        longest = self._plan_steps
-        if longest <= 1:
-            return self._plans[longest]
+        if self._plans.longest <= 1:
+            return self._plans.whole
         at = self.clock.env_steps
         room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at, self._evaluations.next_exact - at)
-        steps = max(1, min(longest, -(-room // self._num_envs)))
-        plan = self._plans.get(steps)
-        if plan is None:
-            plan = self._plans[steps] = CollectPlan(vector_steps=steps)
-        return plan
+        return self._plans.within(room)
 
     def _note_ends(self, experience: Experience) -> None:
         at, active = self.clock.env_steps - experience.env_steps, experience.active
@@ -311,14 +309,32 @@ class Engine:
         self._epoch_closed_at = self.clock.env_steps
         self._parts.recorder.epoch(self.clock)
 
+    def _evaluate_if_due(self) -> None:
+        if self._evaluations.running:
+            self._note(self._evaluations.finished(wait=False))
+        if self._evaluations.due(self.clock, episode_ended=bool(self._ended)):
+            self._evaluate()
+
     def _evaluate(self) -> None:
-        result = self._evaluations.evaluate(self.clock)
-        if result is None:
+        if self._finishing or not self._evaluations.in_background:
+            self._note(self._evaluations.evaluate(self.clock))
+            return
+        self._note(self._evaluations.finished(wait=True))
+        self._evaluations.begin(self._state_without_memory())
+
+    def _note(self, judged: Judged | None) -> None:
+        """Tells everyone about an evaluation: of the present state, or of an earlier one where training went on meanwhile."""
+        if judged is None:
             return
         for on_evaluation in self._hooks.on_evaluation:
-            on_evaluation(self, result)
-        self._parts.recorder.evaluation(self.clock, result, final=self._is_last_evaluation())
-        if self._best.improved(result.mean) and self._cadence.save_best and (not self._finishing or self._cadence.best_apart):
+            on_evaluation(self, judged.result)
+        last = self._evaluations.knows(self.clock) and self._is_last_evaluation()
+        self._parts.recorder.evaluation(judged.clock, judged.result, final=last)
+        if not self._best.improved(judged.result.mean) or not self._cadence.save_best:
+            return
+        if judged.state is not None:
+            self._parts.snapshotter.save(judged.state, judged.clock, SnapshotReason.BEST, judged.result.mean)
+        elif not self._finishing or self._cadence.best_apart:
             self._save(SnapshotReason.BEST)
 
     def _is_last_evaluation(self) -> bool:
@@ -328,6 +344,7 @@ class Engine:
     def _save_periodically(self) -> None:
         self._snapshot_requested = False
         if self._stop is None and self._saved_at != self.clock.iterations:
+            self._note(self._evaluations.finished(wait=True))
             self._save(SnapshotReason.PERIODIC)
 
     def _save(self, reason: SnapshotReason) -> None:
@@ -340,6 +357,7 @@ class Engine:
 
     def _finish(self) -> None:
         self._finishing = True
+        self._note(self._evaluations.finished(wait=True))
         if self._stop is not None and self._stop.completes_run:
             if self.clock.env_steps > self._epoch_closed_at and not isinstance(self._epoch, Never):
                 self._close_epoch()
@@ -377,12 +395,3 @@ class Engine:
         self._warmup_end = state["warmup_end"]
         self._best.score = state["best"]
         self._epoch_closed_at = state["epoch_closed_at"]
-
-
-def _vector_steps(plan: CollectPlan, num_envs: int) -> int:
-    """Returns the longest collect of a plan in vector steps; 0 for one that only the environments end."""
-    if plan.vector_steps is not None:
-        return plan.vector_steps
-    if plan.env_steps is not None and not plan.whole_episodes:
-        return min(-(-plan.env_steps // num_envs), UNLIMITED)
-    return 0

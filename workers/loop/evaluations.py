@@ -1,8 +1,21 @@
-"""When an evaluation is due, and what the last one said of which state."""
+"""When an evaluation is due, what runs beside the training, and what the last one said of which state."""
 
-from workers.core.protocols import ClockView, Evaluator, Trigger
+import copy
+from typing import NamedTuple
+
+from workers.core.protocols import BackgroundEvaluator, ClockView, Evaluator, Trigger
 from workers.core.types import EvaluationResult, StateTree
+from workers.loop.clock import StillClock
 from workers.loop.triggers import Never
+
+
+class Judged(NamedTuple):
+    """A state and its evaluation."""
+
+    clock: ClockView
+    result: EvaluationResult
+    state: StateTree | None
+    """A copy of the engine's state, where training has gone on since; it holds no replay memory."""
 
 
 class Evaluations:
@@ -18,6 +31,8 @@ class Evaluations:
         self._evaluator = evaluator
         self._trigger = Never() if evaluator is None else trigger
         self._during_episode = during_episode
+        self._background = evaluator if isinstance(evaluator, BackgroundEvaluator) else None
+        self._running: tuple[ClockView, StateTree] | None = None
         self._pending = False
         self._score: float | None = None
         self._at: tuple[int, int] | None = None
@@ -26,6 +41,16 @@ class Evaluations:
     def next_exact(self) -> int:
         """env_steps at which the next one takes place exactly; a very large number where it does not matter."""
         return self._trigger.next if self._during_episode else Never.next
+
+    @property
+    def in_background(self) -> bool:
+        """Whether evaluations run beside training."""
+        return self._background is not None
+
+    @property
+    def running(self) -> bool:
+        """Whether one runs beside training."""
+        return self._running is not None
 
     @property
     def score(self) -> float | None:
@@ -42,15 +67,38 @@ class Evaluations:
             self._pending = True
         return self._pending and (self._during_episode or episode_ended)
 
-    def evaluate(self, clock: ClockView) -> EvaluationResult | None:
+    def evaluate(self, clock: ClockView) -> Judged | None:
         """Evaluates the present state; `None` where there is no evaluator."""
         if self._evaluator is None:
             return None
         self._pending = False
-        result = self._evaluator.evaluate(clock)
-        self._score = result.mean
-        self._at = (clock.env_steps, clock.updates)
-        return result
+        return self._judged(clock, self._evaluator.evaluate(clock), None)
+
+    def begin(self, state: StateTree) -> None:
+        """Begins the evaluation of the present state beside training.
+
+        Args:
+            state: The engine's, without the replay memory; copied.
+        """
+        assert self._background is not None
+        self._pending = False
+        self._running = (StillClock.of(state), copy.deepcopy(state))
+        self._background.begin(self._running[0])
+
+    def finished(self, *, wait: bool) -> Judged | None:
+        """Returns what was begun once its result is there; `None` before, or where nothing was begun."""
+        if self._running is None or self._background is None:
+            return None
+        result = self._background.finished(wait=wait)
+        if result is None:
+            return None
+        clock, state = self._running
+        self._running = None
+        return self._judged(clock, result, state)
+
+    def give_up(self) -> None:
+        """Forgets what was begun."""
+        self._running = None
 
     def score_of(self, clock: ClockView) -> float | None:
         """Returns the mean return of the present state; `None` where it was not evaluated."""
@@ -75,3 +123,8 @@ class Evaluations:
         self._pending = state["pending"]
         self._score = state["score"]
         self._at = None if state["at"] is None else (state["at"][0], state["at"][1])
+
+    def _judged(self, clock: ClockView, result: EvaluationResult, state: StateTree | None) -> Judged:
+        self._score = result.mean
+        self._at = (clock.env_steps, clock.updates)
+        return Judged(clock, result, state)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from workers.core.protocols import Agent, ClockView, Collector, Control, Evaluator, Hook, Recorder, Snapshotter, Trigger
 from workers.core.types import StopReason, Unit
+from workers.loop.clock import Clock
 
 
 class Best:
@@ -46,6 +47,8 @@ class Parts:
     evaluator: Evaluator | None = None
     hooks: tuple[Hook, ...] = ()
     best: Best = field(default_factory=Best)
+    clock: Clock | None = None
+    """Counts for engines in several processes; `None` takes one of the engine's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,15 +93,15 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
     return LoadedSnapshot(manifest, upgraded(read_tree(directory), manifest.format_version))
 
 
-def settle(parent: Path) -> None:
-    """Removes what a killed writer left below `parent`, and brings back what it had moved aside."""
-    for old in parent.glob(f"*{OLD}"):
+def settle(parent: Path, names: str = "*") -> None:
+    """Removes what a killed writer left below `parent`, and brings back what it had moved aside; `names` is a pattern of snapshots' names."""
+    for old in parent.glob(f"{names}{OLD}"):
         current = old.with_name(old.name.removesuffix(OLD))
         if current.exists():
             shutil.rmtree(old, ignore_errors=True)
         else:
             old.rename(current)
-    for new in parent.glob(f"*{NEW}"):
+    for new in parent.glob(f"{names}{NEW}"):
         shutil.rmtree(new, ignore_errors=True)
 
 
@@ -127,7 +127,7 @@ def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Mome
         parent=owner.parent,
         reason=reason,
         score=moment.score,
-        resume_exact=owner.resume_exact and reason is not SnapshotReason.EXCEPTION,
+        resume_exact=owner.resume_exact and "memory" in state and reason is not SnapshotReason.EXCEPTION,
         stop=state.get("loop", {}).get("stop"),
         env_step=clock.env_steps,
         update=clock.updates,
