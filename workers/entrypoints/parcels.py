@@ -1,0 +1,86 @@
+"""What a caller gives to processes of its own: checked before anything starts, unpacked where a failure can be reported.
+
+Tensors travel by value, unless they lie in shared memory already: then the processes see the same ones. torch is looked at only where it is
+loaded, for without it nothing can hold a tensor.
+"""
+
+import io
+import pickle
+import sys
+from multiprocessing import context
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, Final
+
+_REMEDY: Final = "use a function or class of a module, or functools.partial of one, that holds nothing bound to this process"
+
+
+class Parcel:
+    """A value on its way to a new process. One that was forked has it already; another unpacks it with `unpack`.
+
+    Args:
+        value: Anything that can be pickled while a process is started.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._packed: bytes | None = None
+
+    def unpack(self) -> Any:
+        """Returns the value; raises whatever its making raises."""
+        if self._packed is not None:
+            self._value, self._packed = pickle.loads(self._packed), None  # noqa: S301 - packed by the process that started this one
+        return self._value
+
+    def __getstate__(self) -> bytes:
+        return _pack(self._value)
+
+    def __setstate__(self, packed: bytes) -> None:
+        self._packed = packed
+
+
+def crosses(value: Any) -> BaseException | None:
+    """Returns why a value cannot be given to a spawned process; `None` where it can."""
+    rehearsal: Any = _Rehearsal()
+    context.set_spawning_popen(rehearsal)
+    try:
+        _pack(value)
+    except Exception as error:  # noqa: BLE001 - pickling runs any code
+        return error
+    finally:
+        context.set_spawning_popen(None)
+    return None
+
+
+def check_crosses(name: str, value: Any, remedy: str = _REMEDY) -> None:
+    """Raises TypeError, naming a parameter and a remedy, where its value cannot be given to a spawned process."""
+    error = crosses(value)
+    if error is not None:
+        raise TypeError(f'{name} cannot be sent to a new process ({error}): {remedy}, or pass start_method="fork"') from error
+
+
+class _Rehearsal:
+    """Stands for a process that is not started: descriptors are named, not duplicated."""
+
+    DupFd = int
+
+    def duplicate_for_child(self, descriptor: int) -> int:
+        return descriptor
+
+
+class _ValuePickler(ForkingPickler):
+    """Pickles for a process that is being started, but copies tensors that are not shared."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return NotImplemented
+        storage = obj._untyped_storage if isinstance(obj, torch.storage.TypedStorage) else obj  # noqa: SLF001 - to ask it itself warns
+        if isinstance(storage, torch.Tensor | torch.UntypedStorage) and not storage.is_shared():
+            return obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return NotImplemented
+
+
+def _pack(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    _ValuePickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()

@@ -1,0 +1,109 @@
+"""The tensors of an agent that several processes train together: found among its attributes, moved to shared memory, taken over by others.
+
+torch is looked at only where it is loaded already; an agent without it has nothing to share.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+SharedTensors = dict[str, Any]
+"""By attribute: of a module its parameters and buffers by name; of an optimiser the state of each parameter, in order; or a tensor."""
+
+
+def share(agent: Any) -> SharedTensors:
+    """Moves the agent's shared tensors to shared memory, where they stay the same objects, and returns them.
+
+    Args:
+        agent: Its `shared_attributes` name what is shared; without them it is each torch module, optimiser and tensor that it has.
+
+    Raises:
+        TypeError: If `shared_attributes` names what is not there or cannot be shared.
+        ValueError: If a tensor lies on another device.
+    """
+    return {name: _shared(name, value) for name, value in _parts(agent)}
+
+
+def adopt(agent: Any, shared: SharedTensors) -> None:
+    """Lets an agent built alike use the tensors of another process in place of its own.
+
+    One with `sync_parameters` then copies them into what it keeps for itself.
+
+    Raises:
+        ValueError: If it was not built alike.
+    """
+    for name, tensors in shared.items():
+        _take_over(name, getattr(agent, name, None), tensors)
+    sync = getattr(agent, "sync_parameters", None)
+    if shared and callable(sync):
+        sync()
+
+
+def _parts(agent: Any) -> Iterator[tuple[str, Any]]:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    kinds = (torch.nn.Module, torch.optim.Optimizer, torch.Tensor)
+    named = getattr(agent, "shared_attributes", None)
+    if named is None:
+        yield from ((name, value) for name, value in vars(agent).items() if isinstance(value, kinds))
+        return
+    for name in named:
+        value = getattr(agent, name, None)
+        if not isinstance(value, kinds):
+            message = f"agent: shared_attributes names {name!r}, a {type(value).__name__}: only modules, optimisers and tensors can be"
+            raise TypeError(message)
+        yield name, value
+
+
+def _shared(name: str, value: Any) -> Any:
+    if hasattr(value, "param_groups"):
+        return [_shared_state(value.state.get(parameter, {})) for parameter in _parameters(value)]
+    if hasattr(value, "named_parameters"):
+        value.share_memory()
+        return {key: tensor.detach() for key, tensor in _named(value)}
+    if value.device.type != "cpu":
+        raise ValueError(f"agent: {name} lies on {value.device}: processes share memory of the CPU only")
+    value.share_memory_()
+    return value.detach()
+
+
+def _shared_state(state: dict[str, Any]) -> dict[str, Any]:
+    for value in state.values():
+        if hasattr(value, "share_memory_"):
+            value.share_memory_()
+    return dict(state)
+
+
+def _take_over(name: str, own: Any, shared: Any) -> None:
+    if isinstance(shared, list):
+        parameters = _parameters(own) if hasattr(own, "param_groups") else []
+        if len(parameters) != len(shared):
+            raise ValueError(_unlike(name))
+        for parameter, state in zip(parameters, shared, strict=True):
+            own.state[parameter].update(state)
+        return
+    targets = dict(_named(own)) if isinstance(shared, dict) else {"": own}
+    sources = shared if isinstance(shared, dict) else {"": shared}
+    if {key: _shape(tensor) for key, tensor in targets.items()} != {key: _shape(tensor) for key, tensor in sources.items()}:
+        raise ValueError(_unlike(name))
+    for key, tensor in targets.items():
+        tensor.data = sources[key]
+
+
+def _named(module: Any) -> Iterator[tuple[str, Any]]:
+    if hasattr(module, "named_parameters"):
+        yield from module.named_parameters()
+        yield from module.named_buffers()
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _shape(tensor: Any) -> Any:
+    return (tuple(tensor.shape), tensor.dtype) if hasattr(tensor, "shape") else None
+
+
+def _unlike(name: str) -> str:
+    return f"make_agent: {name} is not the same in every process: build the same networks and optimisers whatever process_idx is"
