@@ -23,6 +23,9 @@ class Resources(Document):
     memory_mib: Annotated[int, Field(ge=64, le=16_777_216)] | None = None
     """Memory of the trainer in MiB; `null` sets no limit."""
 
+    evaluation: Literal["inline", "process"] = "inline"
+    """Where evaluations during training run: `process` has one of their own, on the CPU, and training does not wait for them."""
+
 
 class Limits(Document):
     """Bounds on one attempt, enforced by its supervisor on the monotonic clock."""
