@@ -2,22 +2,26 @@
 
 Owns the layout inside a snapshot's directory. Each top-level part of the tree has its own files, so that a large memory lies apart:
 `<part>.safetensors`, `<part>.npz`, and one `state.json` in which `{"$tensor": name}` and `{"$array": name}` stand for what lies in them,
-and `{"$files": true}` for the files that a part wrote itself.
+and `{"$files": true}` for the files that a part wrote itself. torch, which takes seconds to load, is loaded for tensors alone.
 """
+
+from __future__ import annotations
 
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import torch
-from safetensors.torch import load_file, save_file
 
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.types import OwnFiles, OwnFilesAt, StateTree
+
+if TYPE_CHECKING:
+    import torch
 
 STATE_FILE: Final = "state.json"
 _PART_NAME: Final = re.compile(r"^[a-z][a-z0-9_]{0,31}$")
@@ -73,7 +77,7 @@ class _Packer:
             return self._pack_dict(value, path)
         if isinstance(value, list | tuple):
             return [self.pack(item, f"{path}/{index}") for index, item in enumerate(value)]
-        if isinstance(value, torch.Tensor):
+        if _is_tensor(value):
             self._tensors[path] = value.detach()
             return {"$tensor": path}
         if isinstance(value, np.ndarray):
@@ -87,6 +91,8 @@ class _Packer:
         """Writes the files of the part, those that it needs."""
         files: list[Path] = []
         if self._tensors:
+            from safetensors.torch import save_file  # noqa: PLC0415 - loads torch
+
             files.append(_unused(directory / f"{part}.safetensors"))
             save_file(_unshared(self._tensors), files[-1])
         if self._arrays:
@@ -112,7 +118,7 @@ class _Unpacker:
 
     def __init__(self, directory: Path, part: str) -> None:
         tensors, arrays = directory / f"{part}.safetensors", directory / f"{part}.npz"
-        self._tensors = load_file(tensors) if tensors.exists() else {}
+        self._tensors = _load_tensors(tensors) if tensors.exists() else {}
         self._arrays: dict[str, Any] = {}
         if arrays.exists():
             with np.load(arrays, allow_pickle=False) as archive:
@@ -133,6 +139,17 @@ class _Unpacker:
         if len(value) == 1 and (read := self._marked.get(next(iter(value)))) is not None:
             return read(next(iter(value.values())))
         return {key: self.unpack(item) for key, item in value.items()}
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _load_tensors(path: Path) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file  # noqa: PLC0415 - loads torch
+
+    return load_file(path)
 
 
 def _write_own_files(directory: Path, own: list[OwnFiles]) -> list[Path]:
