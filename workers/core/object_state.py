@@ -1,0 +1,299 @@
+"""The state of an object that nobody wrote a `state_dict` for, found by a rule.
+
+What belongs to the state of an object, in this order:
+
+1. an object with `state_dict` and `load_state_dict` (modules, optimisers, memories): what these say, and nothing else;
+2. a generator of random numbers of the standard library, numpy or torch;
+3. plain data: numbers, strings, arrays, tensors, and lists, tuples, deques and dicts of them;
+4. lists, tuples and dicts that hold any of these, member by member;
+5. any other object of a class from outside the standard library, Gymnasium, numpy and torch: its attributes, by the same rule.
+
+Everything else (functions, classes, environments, samplers, loggers, files) counts as set-up and is not saved. An object that is met
+twice is saved once. Loading goes into existing objects, arrays and tensors, in place, so that whoever shares them sees it.
+"""
+
+import random
+import sys
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from workers.core.errors import WorkerError
+from workers.core.recipes import remembers_arguments
+from workers.core.rng import generator_state, load_generator_state
+from workers.core.types import StateTree
+
+_FOREIGN: Final = frozenset({"gymnasium", "numpy", "torch", "pygame", "builtins"})
+
+
+class StateMismatchError(WorkerError):
+    """A captured state does not fit the object that it is loaded into."""
+
+
+def state_of(value: Any, path: str, skip: Iterable[Any] = ()) -> StateTree | None:
+    """Returns the state of an object by the rule of the module; `None` where it has none.
+
+    Args:
+        value: The object.
+        path: What to call it in errors.
+        skip: Objects that are saved elsewhere.
+
+    Raises:
+        TypeError: If a `state_dict` holds what cannot be saved; the error names where.
+    """
+    return _Saver(skip).node(value, path)
+
+
+def load_state(value: Any, state: StateTree | None, path: str) -> None:
+    """Brings an object to a state that `state_of` returned for one like it.
+
+    Raises:
+        StateMismatchError: If it lacks a part, or a part is of another kind.
+    """
+    if state is not None:
+        _Loader().load(value, state, path)
+
+
+def pack(value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
+    """Returns plain data as a tree that a snapshot can hold; keys may be of any plain kind.
+
+    Raises:
+        TypeError: If it is no plain data; the error names where.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value if not value.dtype.hasobject else {"$objects": pack(value.tolist(), path), "$shape": list(value.shape)}
+    if _is_tensor(value):
+        return value.detach()
+    if isinstance(value, list | tuple | deque):
+        return _pack_sequence(value, path)
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: pack(item, f"{path}.{key}") for key, item in value.items()}
+        return {"$pairs": [[pack(key, path), pack(item, f"{path}[{key!r}]")] for key, item in value.items()]}
+    raise TypeError(
+        f"{path}: a {type(value).__qualname__} cannot be saved; a state holds arrays, tensors, numbers, strings, lists and dicts"
+    )
+
+
+def unpack(value: Any) -> Any:  # noqa: PLR0911 - one case per kind
+    """Returns what `pack` was given; NumPy's scalars come back as Python's."""
+    if isinstance(value, list):
+        return [unpack(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$pairs" in value:
+        return {unpack(key): unpack(item) for key, item in value["$pairs"]}
+    if "$tuple" in value:
+        return tuple(unpack(item) for item in value["$tuple"])
+    if "$deque" in value:
+        return deque((unpack(item) for item in value["$deque"]), value["$longest"])
+    if "$objects" in value:
+        return _object_array(unpack(value["$objects"]), value["$shape"])
+    return {key: unpack(item) for key, item in value.items()}
+
+
+def has_state(value: Any) -> bool:
+    """Returns whether an object says itself what its state is."""
+    if isinstance(value, type):
+        return False
+    return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
+
+
+class _Saver:
+    """Walks over one object. Objects are numbered as they are met, so that one met again can be named."""
+
+    def __init__(self, skip: Iterable[Any]) -> None:
+        self._kept = list(skip)
+        self._skipped = {id(one) for one in self._kept if one is not None}
+        self._numbers: dict[int, int] = {}
+
+    def node(self, value: Any, path: str) -> StateTree | None:
+        """Returns the state of a value; `None` for what is set-up."""
+        if id(value) in self._skipped:
+            return None
+        if _is_plain(value):
+            return {"$data": pack(value, path)}
+        if isinstance(value, list | tuple):
+            return self._items(((str(index), item) for index, item in enumerate(value)), "$members", path)
+        if isinstance(value, dict):
+            return self._items(((str(key), item) for key, item in value.items()), "$members", path)
+        return self._object(value, path)
+
+    def _object(self, value: Any, path: str) -> StateTree | None:
+        if (number := self._numbers.get(id(value))) is not None:
+            return {"$same": number}
+        number = self._numbers[id(value)] = len(self._numbers)
+        self._kept.append(value)
+        node = self._contents(value, path)
+        return None if node is None else {**node, "$number": number}
+
+    def _contents(self, value: Any, path: str) -> StateTree | None:
+        if has_state(value):
+            return {"$state": pack(value.state_dict(), f"{path}.state_dict()")}
+        if (generator := _generator(value)) is not None:
+            return {"$generator": generator}
+        return self._items(vars(value).items(), "$attributes", path) if _is_searched(value) else None
+
+    def _items(self, items: Iterable[tuple[str, Any]], mark: str, path: str) -> StateTree | None:
+        nodes: StateTree = {}
+        for name, item in items:
+            if not remembers_arguments(name) and (node := self.node(item, f"{path}.{name}")) is not None:
+                nodes[name] = node
+        return {mark: nodes} if nodes else None
+
+
+class _Loader:
+    """Loads the nodes of one object in the order in which they were saved."""
+
+    def __init__(self) -> None:
+        self._objects: dict[int, Any] = {}
+
+    def load(self, value: Any, state: StateTree, path: str) -> Any:
+        """Returns what now stands for `value`, which is `value` itself wherever it could be changed in place."""
+        if "$same" in state:
+            return self._objects.get(int(state["$same"]), value)
+        if "$number" in state:
+            self._objects[int(state["$number"])] = value
+        if "$state" in state:
+            return _load_own(value, state["$state"], path)
+        if "$generator" in state:
+            return _load_generator(value, state["$generator"], path)
+        if "$attributes" in state:
+            return self._attributes(value, state["$attributes"], path)
+        if "$members" in state:
+            return self._members(value, state["$members"], path)
+        return _load_data(value, unpack(state["$data"]), path)
+
+    def _attributes(self, value: Any, nodes: StateTree, path: str) -> Any:
+        if not hasattr(value, "__dict__"):
+            raise StateMismatchError(f"{path}: the snapshot holds an object with attributes, but here is {_named(value)}; {_REMEDY}")
+        for name, node in nodes.items():
+            before = vars(value).get(name)
+            after = self.load(before, node, f"{path}.{name}")
+            if after is not before:
+                setattr(value, name, after)
+        return value
+
+    def _members(self, value: Any, nodes: StateTree, path: str) -> Any:
+        keys: dict[str, Any] = {}
+        if isinstance(value, dict):
+            keys = {str(key): key for key in value}
+        elif isinstance(value, list | tuple):
+            keys = {str(index): index for index in range(len(value))}
+        if missing := sorted(set(nodes) - set(keys)):
+            raise StateMismatchError(f"{path}: the snapshot holds {', '.join(missing)}, which {_named(value)} here lacks; {_REMEDY}")
+        loaded = {keys[name]: self.load(value[keys[name]], node, f"{path}.{name}") for name, node in nodes.items()}
+        if isinstance(value, tuple):
+            changed = any(loaded[index] is not value[index] for index in loaded)
+            return tuple(loaded.get(index, item) for index, item in enumerate(value)) if changed else value
+        for key, item in loaded.items():
+            value[key] = item
+        return value
+
+
+_REMEDY: Final = "set the algorithm up as it was when it was saved: its parts must exist before restore"
+
+
+def _load_own(value: Any, state: Any, path: str) -> Any:
+    if not has_state(value):
+        raise StateMismatchError(f"{path}: the snapshot holds a state_dict, but here is {_named(value)}; {_REMEDY}")
+    value.load_state_dict(unpack(state))
+    return value
+
+
+def _load_data(value: Any, data: Any, path: str) -> Any:
+    if isinstance(value, np.ndarray) and isinstance(data, np.ndarray) and (value.shape, value.dtype) == (data.shape, data.dtype):
+        value[...] = data
+        return value
+    if _is_tensor(value) and _is_tensor(data):
+        if value.shape != data.shape:
+            if value.requires_grad:
+                raise StateMismatchError(f"{path}: the snapshot holds a tensor {tuple(data.shape)}, here is one of {tuple(value.shape)}")
+            return data.to(value.device)
+        value.detach().copy_(data)
+        return value
+    return data
+
+
+def _generator(value: Any) -> StateTree | None:
+    if isinstance(value, np.random.Generator):
+        return {"numpy": generator_state(value)}
+    if type(value) is random.Random:
+        version, words, gauss = value.getstate()
+        return {"python": {"version": version, "words": np.asarray(words, np.uint64), "gauss": gauss}}
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Generator):
+        return {"torch": value.get_state()}
+    return None
+
+
+def _load_generator(value: Any, state: StateTree, path: str) -> Any:
+    kind = next(iter(state))
+    if _generator(value) is None or kind not in (_generator(value) or {}):
+        raise StateMismatchError(f"{path}: the snapshot holds a generator of {kind}, but here is {_named(value)}; {_REMEDY}")
+    if kind == "numpy":
+        load_generator_state(value, state["numpy"])
+    elif kind == "python":
+        one = state["python"]
+        value.setstate((one["version"], tuple(int(word) for word in one["words"]), one["gauss"]))
+    else:
+        value.set_state(state["torch"])
+    return value
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str | np.generic)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value consists of data only."""
+    if _is_scalar(value) or _is_tensor(value):
+        return True
+    if isinstance(value, np.ndarray):
+        return not value.dtype.hasobject or _is_plain(value.tolist())
+    if isinstance(value, list | tuple | deque):
+        return all(_is_plain(item) for item in value)
+    return isinstance(value, dict) and all(_is_plain(key) and _is_plain(item) for key, item in value.items())
+
+
+def _is_searched(value: Any) -> bool:
+    cls = type(value)
+    if isinstance(value, type) or callable(getattr(value, "obtain_samples", None)) or not hasattr(value, "__dict__"):
+        return False
+    if (gymnasium := sys.modules.get("gymnasium")) is not None and isinstance(value, gymnasium.Env):
+        return False
+    package = cls.__module__.split(".")[0]
+    return package == "__main__" or (package not in sys.stdlib_module_names and package not in _FOREIGN)
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _pack_sequence(value: Sequence[Any] | deque[Any], path: str) -> Any:
+    items = [pack(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, deque):
+        return {"$deque": items, "$longest": value.maxlen}
+    return {"$tuple": items} if isinstance(value, tuple) else items
+
+
+def _object_array(items: Any, shape: Sequence[int]) -> Any:
+    array = np.empty(int(np.prod(shape)), object)
+    for index, item in enumerate(_flattened(items, len(shape))):
+        array[index] = item
+    return array.reshape(tuple(shape))
+
+
+def _flattened(items: Any, depth: int) -> list[Any]:
+    return list(items) if depth <= 1 else [one for item in items for one in _flattened(item, depth - 1)]
+
+
+def _named(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__qualname__}"

@@ -1,0 +1,244 @@
+"""Recipes: how an object was built, so that a snapshot can build it again without pickle.
+
+A recipe is data: for each object the import path of its class and the arguments of its constructor, where an argument may be another such
+object. Reading one imports code that a file names, so everything is denied but this: a class that its author marked with `rebuildable`,
+called with recorded arguments, and the kinds of foreign objects that a module of ours registered. No other callable is looked up or called.
+"""
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from workers.core.errors import WorkerError
+from workers.core.types import StateTree
+
+MARK: Final = "__palestra_rebuildable__"
+_BUILT: Final = "_palestra_built"
+
+_Class = TypeVar("_Class", bound=type)
+
+
+class RecipeError(WorkerError):
+    """An object has no recipe, or a recipe cannot be followed here."""
+
+
+class _Construction(NamedTuple):
+    """The arguments that an object was built with."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Foreign objects that have a recipe of their own, such as environments."""
+
+    name: str
+    """Names the kind in recipes."""
+    matches: Callable[[Any], bool]
+    write: Callable[[Any], StateTree]
+    """Returns how an object is made; raises `RecipeError` where that cannot be said as data."""
+    read: Callable[[StateTree], Any]
+    """Makes the object; must call nothing that the recipe names without judging it."""
+
+
+_KINDS: Final[dict[str, Kind]] = {}
+
+
+def register_kind(kind: Kind) -> None:
+    """Makes a kind of foreign objects known."""
+    _KINDS[kind.name] = kind
+
+
+def rebuildable(cls: _Class) -> _Class:
+    """Marks a class: its objects remember their constructor's arguments, and a snapshot may build them again.
+
+    The class must be importable by its path. A subclass is marked by itself or not at all.
+
+    Raises:
+        TypeError: If objects of the class have no `__dict__`.
+    """
+    if getattr(cls, "__dictoffset__", 0) == 0:
+        raise TypeError(f"{cls.__name__} cannot be rebuildable: its objects have no __dict__; leave __slots__ away")
+    construct = cls.__init__  # type: ignore[misc]
+
+    @functools.wraps(construct)
+    def construct_and_remember(self: Any, *args: Any, **kwargs: Any) -> None:
+        if type(self) is cls:
+            object.__setattr__(self, _BUILT, _Construction(_kept(args), _kept(kwargs)))
+        construct(self, *args, **kwargs)
+
+    cls.__init__ = construct_and_remember  # type: ignore[misc]
+    setattr(cls, MARK, True)
+    return cls
+
+
+def is_rebuildable(value: Any) -> bool:
+    """Returns whether a value is a marked class or an object of one."""
+    cls = value if isinstance(value, type) else type(value)
+    return MARK in vars(cls)
+
+
+def remembers_arguments(name: str) -> bool:
+    """Returns whether an attribute's name is that under which `rebuildable` keeps arguments."""
+    return name == _BUILT
+
+
+def recipes_of(parts: Mapping[str, Any]) -> StateTree:
+    """Returns the recipes of some objects; what several of them share is built once.
+
+    Raises:
+        RecipeError: If a part, or an argument of one, has no recipe; it names the part.
+    """
+    writer = _Writer()
+    return {name: writer.write(part, name) for name, part in parts.items()}
+
+
+def rebuild(recipes: StateTree) -> dict[str, Any]:
+    """Builds the objects that `recipes_of` described.
+
+    Raises:
+        RecipeError: If a recipe names anything but a marked class that can be imported here.
+    """
+    reader = _Reader()
+    return {name: reader.read(recipe) for name, recipe in recipes.items()}
+
+
+class _Writer:
+    """Numbers objects in the order in which they will be built: arguments first."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
+
+    def write(self, value: Any, path: str) -> Any:  # noqa: PLR0911 - one case per kind
+        """Returns the recipe of a value."""
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        if _is_array(value):
+            return value
+        if isinstance(value, list | tuple):
+            items = [self.write(item, f"{path}[{index}]") for index, item in enumerate(value)]
+            return items if isinstance(value, list) else {"$tuple": items}
+        if isinstance(value, dict):
+            return self._dict(value, path)
+        if isinstance(value, type):
+            return {"$type": _path_of(value, path)}
+        return self._object(value, path)
+
+    def _dict(self, value: dict[Any, Any], path: str) -> StateTree:
+        if any(not isinstance(key, str) or key.startswith("$") for key in value):
+            raise RecipeError(f"{path}: the keys of a dict in a recipe must be strings that do not begin with '$'")
+        return {key: self.write(item, f"{path}[{key!r}]") for key, item in value.items()}
+
+    def _object(self, value: Any, path: str) -> StateTree:
+        if (number := self._numbers.get(id(value))) is not None:
+            return {"$same": number}
+        recipe = self._construction(value, path)
+        self._numbers[id(value)] = len(self._numbers)
+        self._kept.append(value)
+        return recipe
+
+    def _construction(self, value: Any, path: str) -> StateTree:
+        if is_rebuildable(value) and isinstance(built := getattr(value, _BUILT, None), _Construction):
+            args = [self.write(item, f"{path}.{index}") for index, item in enumerate(built.args)]
+            kwargs = {key: self.write(item, f"{path}.{key}") for key, item in built.kwargs.items()}
+            return {"$build": _path_of(type(value), path), "args": args, "kwargs": kwargs}
+        for kind in _KINDS.values():
+            if kind.matches(value):
+                try:
+                    return {"$kind": kind.name, "how": kind.write(value)}
+                except RecipeError as error:
+                    raise RecipeError(f"{path}: {error}") from error
+        raise RecipeError(f"{path}: {type(value).__qualname__} has no recipe: mark its class with workers.core.recipes.rebuildable")
+
+
+class _Reader:
+    """Builds in the order of the writer."""
+
+    def __init__(self) -> None:
+        self._built: list[Any] = []
+
+    def read(self, recipe: Any) -> Any:  # noqa: PLR0911 - one case per kind
+        """Returns the value of a recipe."""
+        if isinstance(recipe, list):
+            return [self.read(item) for item in recipe]
+        if not isinstance(recipe, dict):
+            return recipe
+        if "$tuple" in recipe:
+            return tuple(self.read(item) for item in recipe["$tuple"])
+        if "$type" in recipe:
+            return marked_class(str(recipe["$type"]))
+        if "$same" in recipe:
+            return self._built[int(recipe["$same"])]
+        if "$build" in recipe or "$kind" in recipe:
+            self._built.append(self._build(recipe))
+            return self._built[-1]
+        return {key: self.read(item) for key, item in recipe.items()}
+
+    def _build(self, recipe: StateTree) -> Any:
+        if "$kind" in recipe:
+            kind = _KINDS.get(str(recipe["$kind"]))
+            if kind is None:
+                raise RecipeError(f"no kind of recipe is called {recipe['$kind']!r} here: call setup before restore")
+            return kind.read(recipe["how"])
+        cls = marked_class(str(recipe["$build"]))
+        args = [self.read(item) for item in recipe["args"]]
+        kwargs = {key: self.read(item) for key, item in recipe["kwargs"].items()}
+        return cls(*args, **kwargs)
+
+
+def marked_class(path: str) -> type:
+    """Returns the class at `module:name`, if it is marked.
+
+    Raises:
+        RecipeError: If it is not, or cannot be imported here.
+    """
+    module_name, _, name = path.partition(":")
+    words = [*module_name.split("."), *name.split(".")]
+    if not all(word.isidentifier() for word in words) or words[0] in sys.stdlib_module_names:
+        raise RecipeError(f"{path!r} cannot be the path of a rebuildable class")
+    try:
+        found: Any = sys.modules.get(module_name) or importlib.import_module(module_name)
+    except ImportError as error:
+        raise RecipeError(f"{path} cannot be imported here ({error}): put its module on the path, or call setup before restore") from error
+    for word in name.split("."):
+        found = vars(found).get(word) if hasattr(found, "__dict__") else None
+    if not isinstance(found, type) or not is_rebuildable(found):
+        raise RecipeError(f"{path} is not a class marked with workers.core.recipes.rebuildable, so a snapshot may not build it")
+    return found
+
+
+def _kept(arguments: Any) -> Any:
+    """Copies arrays, which their owner may change later; everything else is kept as it is."""
+    if isinstance(arguments, dict):
+        return {key: _kept_one(value) for key, value in arguments.items()}
+    return tuple(_kept_one(value) for value in arguments)
+
+
+def _kept_one(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value.detach().clone() if _is_array(value) else value
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return not value.dtype.hasobject
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _path_of(cls: type, path: str) -> str:
+    if not is_rebuildable(cls):
+        raise RecipeError(f"{path}: {cls.__qualname__} has no recipe: mark it with workers.core.recipes.rebuildable")
+    if "<locals>" in cls.__qualname__:
+        raise RecipeError(f"{path}: {cls.__qualname__} is defined within a function, so nobody can import it: move it to a module")
+    return f"{cls.__module__}:{cls.__qualname__}"
