@@ -64,6 +64,7 @@ class BackgroundEvaluator:
         self._connection: Connection | None = None
         self._question: tuple[ClockView, Any] | None = None
         self._tries = 0
+        self._status: int | None = None
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation and waits for it."""
@@ -98,6 +99,7 @@ class BackgroundEvaluator:
                     return None
                 answer = self._connection.recv()
             except (EOFError, OSError):
+                self._drop()
                 self._ask()
                 continue
             self._question = None
@@ -107,40 +109,39 @@ class BackgroundEvaluator:
     def close(self) -> None:
         """Ends the process."""
         self._question = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if self._process is not None:
-            self._process.join(_PATIENCE)
-            self._process.kill()
-            self._process.join()
-            self._process = None
+        self._drop()
 
     def _ask(self) -> None:
-        question = self._question
         while self._tries < _TRIES:
             self._tries += 1
             try:
-                if self._connection is None or not self._process.is_alive():
-                    self._start()
-                assert self._connection is not None
-                self._connection.send(question)
+                connection = self._connection or self._start()
+                connection.send(self._question)
             except OSError:
-                continue
-            return
-        status = self._process.exitcode
-        self.close()
-        raise EvaluatorLostError(f"the evaluating process ended with status {status} instead of an answer: was it short of memory?")
+                self._drop()
+            else:
+                return
+        self._question = None
+        raise EvaluatorLostError(f"the evaluating process ended with status {self._status} instead of an answer: was it short of memory?")
 
-    def _start(self) -> None:
-        question = self._question
-        self.close()
-        self._question = question
+    def _start(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self._build), name="evaluator", daemon=True)
         self._process.start()
         theirs.close()
+        return self._connection
+
+    def _drop(self) -> None:
+        """Ends the process, or what is left of it."""
+        if self._connection is None:
+            return
+        self._connection.close()
+        self._connection = None
+        self._process.join(_PATIENCE)
+        self._process.kill()
+        self._process.join()
+        self._status = self._process.exitcode
 
 
 def _serve(connection: Connection, build: Build) -> None:
