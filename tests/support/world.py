@@ -47,15 +47,34 @@ def submission(document: dict[str, Any] | None = None, **options: Any) -> Submis
     return Submission.model_validate_json(json.dumps({"definition": document or definition(), "options": options}))
 
 
+TINY_CODE = {"kind": "entrypoint", "distribution": "tiny-agents", "version": "1.2.0", "digest": "7" * 64}
+TINY_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "rate": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.5},
+        "table": {"type": "array", "items": {"$ref": "#/$defs/cell"}},
+    },
+    "$defs": {"cell": {"type": "integer"}},
+    "additionalProperties": False,
+}
+
+
 def catalogue() -> dict[str, Any]:
-    """Returns a catalogue with both built-in agents and two environments."""
+    """Returns a catalogue with both built-in agents, one of a distribution, parts of supervised training, and two environments."""
+    part = {"name": "tiny", "parameters_schema": TINY_SCHEMA, "code": TINY_CODE}
     return {
-        "agents": [{"name": "dqn", "action_spaces": ["discrete"]}, {"name": "ppo", "action_spaces": ["discrete", "box"]}],
+        "agents": [
+            {"name": "dqn", "action_spaces": ["discrete"]},
+            {"name": "ppo", "action_spaces": ["discrete", "box"]},
+            {**part, "action_spaces": ["discrete"]},
+        ],
+        "model_functions": [{"name": "mlp"}, part],
+        "input_functions": [{"name": "rows", "parameters_schema": {"properties": {"batch_size": {"type": "integer", "default": 32}}}}],
         "environments": [
             {"id": "CartPole-v1", "action_space": {"kind": "discrete", "n": 2}},
             {"id": "Pendulum-v1", "action_space": {"kind": "box", "shape": [1]}},
         ],
-        "schedules": ["train", "evaluate", "continuous_eval", "train_and_evaluate", "export"],
+        "schedules": list(Schedule),
     }
 
 

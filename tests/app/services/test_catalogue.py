@@ -1,0 +1,77 @@
+"""Definitions that name registered parts, through submission, claim and a change of the workers' code."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.errors import InvalidError
+from app.services import jobs
+from palestra.contract.definition import BuiltinCode, experiment_id
+from palestra.contract.options import JobRequest
+from tests.support.world import TINY_CODE, World, catalogue, definition
+
+
+def tiny(**changes: Any) -> dict[str, Any]:
+    return definition(agent={"name": "tiny", "parameters": {}}, **changes)
+
+
+def supervised() -> dict[str, Any]:
+    named = {member: {"name": name} for member, name in (("estimator", "mlp"), ("train_input", "rows"), ("evaluation_input", "rows"))}
+    return {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **named}
+
+
+async def test_a_registered_agent_is_stored_with_its_code_and_its_defaults(world: World) -> None:
+    worker = await world.register()
+    experiment, created = await world.submit(tiny())
+    assert created
+    assert experiment.agent == "tiny"
+    assert experiment.definition.model_dump(mode="json")["agent"] == {"name": "tiny", "parameters": {"rate": 0.5}}
+    assert experiment.code.model_dump(mode="json") == TINY_CODE
+    assert experiment.id == experiment_id(experiment.definition, experiment.code) != experiment_id(experiment.definition, BuiltinCode())
+    again, created = await world.submit(definition(agent={"name": "tiny", "parameters": {"rate": 0.5}}))
+    assert (again.id, created) == (experiment.id, False)
+    (job,) = await world.jobs()
+    order = (await world.start(job.id, worker.worker_id)).work_order
+    assert (order.code, order.definition) == (experiment.code, experiment.definition)
+
+
+async def test_without_a_worker_that_offers_it_nothing_is_made(world: World) -> None:
+    with pytest.raises(InvalidError) as refused:
+        await world.submit(tiny())
+    assert (refused.value.code, refused.value.pointer) == ("unknown_agent", "/definition/agent/name")
+    assert await world.jobs() == []
+
+
+async def test_new_code_makes_a_new_experiment_and_refuses_jobs_of_the_old_one(world: World) -> None:
+    await world.register()
+    first, _ = await world.submit(tiny())
+    (job,) = await world.jobs()
+    newer = catalogue()
+    newer["agents"][2]["code"] = {**TINY_CODE, "digest": "8" * 64}
+    await world.register(catalogue=newer)
+    second, created = await world.submit(tiny())
+    assert created
+    assert second.id != first.id
+    with pytest.raises(InvalidError) as refused:
+        async with world.database.write() as session:
+            await jobs.submit(session, world.admin, job.run_ids[0], JobRequest.model_validate_json('{"schedule": "train"}'))
+    assert refused.value.code == "code_mismatch"
+
+
+async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(world: World) -> None:
+    await world.register()
+    with pytest.raises(InvalidError) as refused:
+        await world.submit(tiny(env={"id": "Pendulum-v1"}))
+    assert refused.value.code == "action_space_mismatch"
+
+
+async def test_a_supervised_experiment_shows_its_model_function_and_its_input(world: World) -> None:
+    worker = await world.register()
+    experiment, created = await world.submit(supervised())
+    assert created
+    assert (experiment.kind, experiment.agent, experiment.env) == ("supervised", "mlp", "rows")
+    (job,) = await world.jobs()
+    order = (await world.start(job.id, worker.worker_id)).work_order
+    assert order.definition.kind == "supervised"
+    run = await world.run(order.runs[0].run_id)
+    assert run.progress.fraction == 0.0

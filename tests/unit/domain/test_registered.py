@@ -1,0 +1,132 @@
+"""Registered parts are looked up in catalogues, never imported; their parameters are judged by the schemas given there."""
+
+import json
+from typing import Any
+
+import pytest
+
+from app.domain import registered
+from app.domain.errors import InvalidError
+from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition, read_definition
+from palestra.contract.work_order import Catalogue
+from tests.support.world import TINY_CODE, TINY_SCHEMA, catalogue, definition
+
+GIT = GitCode(kind="git", head="a" * 40)
+
+
+def offered(**changes: Any) -> Catalogue:
+    return Catalogue.model_validate_json(json.dumps({**catalogue(), **changes}))
+
+
+def code(**changes: Any) -> EntrypointCode:
+    return EntrypointCode.model_validate({**TINY_CODE, **changes})
+
+
+def tiny(**parameters: Any) -> RlDefinition | SupervisedDefinition:
+    return read_definition(json.dumps(definition(agent={"name": "tiny", "parameters": parameters})))
+
+
+def supervised(**changes: Any) -> RlDefinition | SupervisedDefinition:
+    named = {member: {"name": name} for member, name in (("estimator", "mlp"), ("train_input", "rows"), ("evaluation_input", "rows"))}
+    return read_definition(json.dumps({"kind": "supervised", "name": "s", "loop": {"updates": 9}, **named, **changes}))
+
+
+def refusal(one: Any, given: Any = None, workers: Any = None) -> tuple[str, str | None, str]:
+    with pytest.raises(InvalidError) as refused:
+        registered.resolve(one, given or BuiltinCode(), [offered()] if workers is None else workers, "default")
+    return refused.value.code, refused.value.pointer, refused.value.detail
+
+
+def test_code_and_defaults_come_from_the_catalogue() -> None:
+    resolved, installed = registered.resolve(tiny(), BuiltinCode(), [offered()], "default")
+    assert isinstance(resolved, RlDefinition)
+    assert resolved.agent.model_dump() == {"name": "tiny", "parameters": {"rate": 0.5}}
+    assert installed == code()
+    assert registered.resolve(tiny(rate=0.5), code(), [offered()], "default") == (resolved, installed)
+
+
+def test_built_in_parts_stay_as_they_are() -> None:
+    plain = read_definition(json.dumps(definition()))
+    for given in (BuiltinCode(), GIT):
+        assert registered.resolve(plain, given, [offered()], "default") == (plain, given)
+        assert registered.resolve(plain, given, [], "default") == (plain, given)
+    assert refusal(plain, code())[:2] == ("code_mismatch", "/code")
+
+
+def test_an_agent_that_nobody_offers_is_refused_with_a_remedy_even_without_workers() -> None:
+    one = read_definition(json.dumps(definition(agent={"name": "tinny"})))
+    kind, pointer, detail = refusal(one)
+    assert (kind, pointer) == ("unknown_agent", "/definition/agent/name")
+    assert "did you mean tiny?" in detail
+    assert "Install the distribution that registers it on a worker of the pool" in detail
+    assert refusal(one, workers=[])[:2] == ("unknown_agent", "/definition/agent/name")
+    assert "dqn, ppo" in refusal(one, workers=[])[2]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "where", "told"),
+    [
+        ({"rate": 0}, "/rate", "0"),
+        ({"rate": "fast"}, "/rate", 'is not of type "number"'),
+        ({"table": [1, "x"]}, "/table/1", "integer"),
+        ({"other": 1}, "", "Additional properties"),
+    ],
+)
+def test_parameters_are_judged_by_the_schema(parameters: dict[str, Any], where: str, told: str) -> None:
+    kind, pointer, detail = refusal(tiny(**parameters))
+    assert (kind, pointer) == ("invalid_parameters", "/definition/agent/parameters" + where)
+    assert told in detail
+    assert "fast" not in detail
+
+
+def test_other_code_than_the_pool_has_is_refused_and_that_of_any_worker_taken() -> None:
+    for given in (code(digest="8" * 64), code(version="1.3.0"), code(distribution="other"), GIT):
+        kind, pointer, detail = refusal(tiny(), given)
+        assert (kind, pointer) == ("code_mismatch", "/code")
+        assert "tiny-agents 1.2.0 (digest 777777777777)" in detail
+    older = {"name": "tiny", "action_spaces": ["discrete"], "code": {**TINY_CODE, "version": "1.1.0"}}
+    both = [offered(agents=[older]), offered()]
+    assert registered.resolve(tiny(), code(version="1.1.0"), both, "default")[1] == code(version="1.1.0")
+    assert registered.resolve(tiny(), BuiltinCode(), both, "default")[1] == code(), "the latest registration"
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_a_pattern_cannot_make_the_server_think_for_ever(pattern: str) -> None:
+    schema = {"properties": {"text": {"type": "string", "pattern": pattern}}}
+    worker = offered(agents=[{"name": "tiny", "action_spaces": [], "parameters_schema": schema, "code": TINY_CODE}])
+    assert refusal(tiny(text="a" * 5_000 + "!"), workers=[worker])[0] == "invalid_parameters"
+
+
+@pytest.mark.parametrize("schema", [{"type": 7}, {"pattern": "("}, {"$ref": "#/$defs/none"}])
+def test_a_schema_that_cannot_be_read_is_told_as_such(schema: dict[str, Any]) -> None:
+    worker = offered(agents=[{"name": "tiny", "action_spaces": [], "parameters_schema": schema, "code": TINY_CODE}])
+    assert refusal(tiny(), workers=[worker])[:2] == ("invalid_schema", "/definition/agent/parameters")
+
+
+def test_defaults_that_make_too_much_are_refused() -> None:
+    schema = {"properties": {name: {"default": "x" * 20_000} for name in "abc"}}
+    worker = offered(agents=[{"name": "tiny", "action_spaces": [], "parameters_schema": schema, "code": TINY_CODE}])
+    assert refusal(tiny(text="x" * 20_000), workers=[worker])[:2] == ("invalid_parameters", "/definition/agent")
+
+
+def test_supervised_parts_are_looked_up_in_their_own_lists() -> None:
+    resolved, found = registered.resolve(supervised(), BuiltinCode(), [offered()], "default")
+    assert isinstance(resolved, SupervisedDefinition)
+    assert resolved.train_input.params == resolved.evaluation_input.params == {"batch_size": 32}
+    assert found == BuiltinCode()
+    assert registered.resolve(supervised(estimator={"name": "tiny"}), BuiltinCode(), [offered()], "default")[1] == code()
+    assert registered.resolve(supervised(), BuiltinCode(), [], "default") == (supervised(), BuiltinCode())
+    assert refusal(supervised(estimator={"name": "rows"}))[:2] == ("unknown_part", "/definition/estimator/name")
+    assert refusal(supervised(train_input={"name": "mlp"}))[:2] == ("unknown_part", "/definition/train_input/name")
+    wrong = supervised(evaluation_input={"name": "rows", "params": {"batch_size": 0.5}})
+    assert refusal(wrong)[:2] == ("invalid_parameters", "/definition/evaluation_input/params/batch_size")
+    assert refusal(supervised(), code())[:2] == ("code_mismatch", "/code")
+
+
+def test_parts_of_two_distributions_do_not_mix() -> None:
+    inputs = [{"name": "rows", "code": {**TINY_CODE, "distribution": "other"}}]
+    assert refusal(supervised(estimator={"name": "tiny"}), workers=[offered(input_functions=inputs)])[0] == "code_mismatch"
+
+
+def test_the_schema_of_the_samples_is_one() -> None:
+    assert offered().agents[2].parameters_schema == TINY_SCHEMA
