@@ -100,7 +100,7 @@ class Engine:
                     self._stop = StopReason.INPUT_EXHAUSTED
                     break
                 self._parts.agent.observe(experience)
-                self._learn_if_due()
+                self._learn_if_due(experience)
                 self.boundary()
                 yield self.clock
             self._finish()
@@ -174,6 +174,14 @@ class Engine:
             self.clock.updates += report.updates
             self._reports.append(report)
         return report
+
+    def advance(self, env_steps: int) -> None:
+        """Makes steps 1 to 3 until at least `env_steps` more are collected: what a body of `epochs` does with an agent that has a schedule."""
+        end = self.clock.env_steps + env_steps
+        while self.clock.env_steps < end:
+            experience = self.collect()
+            self._parts.agent.observe(experience)
+            self._learn_if_due(experience)
 
     def boundary(self, *, close_epoch: bool = False) -> bool:
         """Ends an iteration: steps 4 to 10 of the order.
@@ -292,9 +300,9 @@ class Engine:
             steps = end.vector_step + 1
             self._ended.append((at + (steps * self._num_envs if active is None else int(active[:steps].sum())), end))
 
-    def _learn_if_due(self) -> None:
+    def _learn_if_due(self, experience: Experience) -> None:
         crossed = self._learning.due(self.clock)
-        if not crossed and self._learns_at_episode_end and self._ended:
+        if not crossed and self._learns_at_episode_end and experience.episodes:
             crossed = 1
         if crossed and self.clock.env_steps >= self._warmup_end:
             self.learn(crossed * self._updates_per_multiple)
