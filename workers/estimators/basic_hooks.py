@@ -1,0 +1,118 @@
+"""Hooks that belong to no cadence: divergence, waiting for others, last values, a bound on evaluations."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import structlog
+
+from workers.core.errors import NumericalFailureError
+from workers.core.types import StopReason
+from workers.estimators.session import RunContext, RunValues, Session, SessionRunHook
+
+_log = structlog.get_logger()
+
+POLL_SECONDS: Final = 0.5
+
+
+class NanTensorHook(SessionRunHook):
+    """Watches the loss; reads it at every run, so it waits for the device.
+
+    Args:
+        fail_on_nan_loss: Raise where it is not finite; false ends the training as diverged.
+
+    Raises:
+        NumericalFailureError: At the run whose loss is not finite.
+    """
+
+    def __init__(self, *, fail_on_nan_loss: bool = True) -> None:
+        self._fail = fail_on_nan_loss
+
+    def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
+        """Judges the loss."""
+        if run_values.loss is None or math.isfinite(float(run_values.loss)):
+            return
+        step = run_context.session.global_step
+        if self._fail:
+            raise NumericalFailureError(
+                f"the loss is {float(run_values.loss)} at global_step {step}: lower the learning rate or clip gradients"
+            )
+        _log.error("estimator.diverged", global_step=step)
+        run_context.request_stop(StopReason.DIVERGED)
+
+
+class GlobalStepWaiterHook(SessionRunHook):
+    """Lets the first run wait until the processes of a cluster have made so many updates together.
+
+    Args:
+        wait_until_step: Updates; 0 or less waits for nothing.
+        global_step: Returns the shared count; `None` takes this process's own.
+        sleep: Sleeps so many seconds.
+    """
+
+    def __init__(
+        self,
+        wait_until_step: int,
+        global_step: Callable[[], int] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.wait_until_step: Final = wait_until_step
+        self._global_step = global_step
+        self._sleep = sleep
+        self._waited = False
+
+    def before_run(self, run_context: RunContext) -> None:
+        """Waits, once."""
+        if self._waited:
+            return
+        read = self._global_step or (lambda: run_context.session.global_step)
+        while read() < self.wait_until_step:
+            self._sleep(POLL_SECONDS)
+        self._waited = True
+
+
+class FinalOpsHook(SessionRunHook):
+    """Evaluates something at the end.
+
+    Args:
+        final_ops: Called without arguments at the end, by name.
+    """
+
+    def __init__(self, final_ops: Mapping[str, Callable[[], Any]]) -> None:
+        self._final_ops = dict(final_ops)
+        self.final_ops_values: dict[str, Any] = {}
+        """What they returned; empty before the end."""
+
+    def end(self, session: Session) -> None:
+        """Calls the ops."""
+        del session
+        self.final_ops_values = {name: op() for name, op in self._final_ops.items()}
+
+
+class StopAfterNEvalsHook(SessionRunHook):
+    """Ends an evaluation after so many batches or episodes.
+
+    Args:
+        num_evals: At least 1; `None` for no bound.
+
+    Raises:
+        ValueError: If it is below 1.
+    """
+
+    def __init__(self, num_evals: int | None) -> None:
+        if num_evals is not None and num_evals < 1:
+            raise ValueError(f"num_evals must be at least 1, not {num_evals}")
+        self._num_evals = num_evals
+        self._made = 0
+
+    def begin(self) -> None:
+        """Counts from 0."""
+        self._made = 0
+
+    def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
+        """Counts."""
+        del run_values
+        self._made += 1
+        if self._num_evals is not None and self._made >= self._num_evals:
+            run_context.request_stop()

@@ -1,0 +1,117 @@
+"""How a rate falls with a counter: the formulas that exploration rates and learning rates share.
+
+With x = t / n, where t is the counter and n `decay_steps`, and floor(x) in its place where `staircase` is set:
+
+    exponential_decay   r * d^x
+    natural_exp_decay   r * exp(-d * x)
+    inverse_time_decay  r / (1 + d * x)
+    polynomial_decay    (r - end) * (1 - min(t, m) / m)^power + end; m is n, or with `cycle` the first multiple of n not below t
+    piecewise_constant  the value of the interval that t lies in
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+Schedule = Callable[[float], float]
+"""Maps a counter to a rate."""
+
+POLYNOMIAL_END: Final = 0.0001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decay:
+    """Options of a decay.
+
+    Raises:
+        ValueError: If an option is out of its range, or without effect for the type.
+    """
+
+    decay_type: str = "polynomial_decay"
+    """One of `KINDS`."""
+    decay_steps: int = 100_000
+    """n: counts over which the rate falls by one unit of its formula."""
+    decay_rate: float = 0.0
+    """d: needed by the exponential, natural and inverse types; (0, 1] for the exponential one, else above 0."""
+    staircase: bool = False
+    end: float = POLYNOMIAL_END
+    """Where a polynomial decay ends."""
+    power: float = 1.0
+    cycle: bool = False
+    """Whether a polynomial decay begins again, from lower and lower, after `decay_steps`."""
+    boundaries: Sequence[float] = ()
+    """Ascending; for `piecewise_constant`."""
+    values: Sequence[float] = ()
+    """One more than boundaries: the rate up to and with the first boundary, …, behind the last one."""
+
+    def __post_init__(self) -> None:
+        if self.decay_type not in KINDS:
+            raise ValueError(f"decay_type: {self.decay_type!r} is none of {', '.join(KINDS)}")
+        if self.decay_steps < 1:
+            raise ValueError(f"decay_steps must be at least 1, not {self.decay_steps}")
+        if self.decay_type == "exponential_decay" and not 0 < self.decay_rate <= 1:
+            raise ValueError(
+                f"decay_rate must lie in (0, 1] for exponential_decay, not {self.decay_rate}: with 0 the rate would vanish at once"
+            )
+        if self.decay_type in {"natural_exp_decay", "inverse_time_decay"} and self.decay_rate <= 0:
+            raise ValueError(f"decay_rate must be above 0 for {self.decay_type}, not {self.decay_rate}: with 0 the rate would never fall")
+        if self.decay_type == "piecewise_constant":
+            self._check_pieces()
+
+    def schedule(self, initial: float) -> Schedule:
+        """Returns the rate as a function of the counter, which must not be negative.
+
+        Args:
+            initial: r, the rate at 0; without a meaning for `piecewise_constant`.
+        """
+        return KINDS[self.decay_type](self, initial)
+
+    def turns(self, count: float) -> float:
+        """Returns x."""
+        turns = count / self.decay_steps
+        return float(math.floor(turns)) if self.staircase else turns
+
+    def _check_pieces(self) -> None:
+        if not self.boundaries or len(self.values) != len(self.boundaries) + 1:
+            raise ValueError(
+                f"piecewise_constant needs boundaries, and values one more than those: got {len(self.boundaries)} and {len(self.values)}"
+            )
+        if any(later <= earlier for earlier, later in pairwise(self.boundaries)):
+            raise ValueError(f"boundaries must ascend, not {list(self.boundaries)}")
+
+
+def _exponential(decay: Decay, initial: float) -> Schedule:
+    return lambda count: float(initial * decay.decay_rate ** decay.turns(count))
+
+
+def _natural(decay: Decay, initial: float) -> Schedule:
+    return lambda count: initial * math.exp(-decay.decay_rate * decay.turns(count))
+
+
+def _inverse(decay: Decay, initial: float) -> Schedule:
+    return lambda count: initial / (1 + decay.decay_rate * decay.turns(count))
+
+
+def _polynomial(decay: Decay, initial: float) -> Schedule:
+    def rate(count: float) -> float:
+        span = decay.decay_steps * max(1, math.ceil(count / decay.decay_steps)) if decay.cycle else decay.decay_steps
+        return float((initial - decay.end) * (1 - min(count, span) / span) ** decay.power + decay.end)
+
+    return rate
+
+
+def _piecewise(decay: Decay, initial: float) -> Schedule:
+    del initial
+    return lambda count: next((v for b, v in zip(decay.boundaries, decay.values, strict=False) if count <= b), decay.values[-1])
+
+
+KINDS: Final[dict[str, Callable[[Decay, float], Schedule]]] = {
+    "exponential_decay": _exponential,
+    "natural_exp_decay": _natural,
+    "inverse_time_decay": _inverse,
+    "polynomial_decay": _polynomial,
+    "piecewise_constant": _piecewise,
+}
+"""The types of decay by name."""

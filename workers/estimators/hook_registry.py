@@ -1,0 +1,63 @@
+"""Hooks by name, for definitions that are data."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from workers.core.errors import PartNotFoundError
+from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
+from workers.estimators.episode_hooks import (
+    EpisodeCheckpointSaverHook,
+    EpisodeCounterHook,
+    EpisodeLoggingTensorHook,
+    EpisodeSummarySaverHook,
+    StopAtEpisodeHook,
+)
+from workers.estimators.session import SessionRunHook
+from workers.estimators.step_hooks import (
+    StepCheckpointSaverHook,
+    StepCounterHook,
+    StepLoggingTensorHook,
+    StepSummarySaverHook,
+    StopAtStepHook,
+)
+
+HOOKS: Final[Mapping[str, Callable[..., SessionRunHook]]] = {
+    hook.__name__: hook
+    for hook in (
+        GlobalStepWaiterHook,
+        FinalOpsHook,
+        StopAfterNEvalsHook,
+        NanTensorHook,
+        StepLoggingTensorHook,
+        StopAtStepHook,
+        StepCheckpointSaverHook,
+        StepCounterHook,
+        StepSummarySaverHook,
+        EpisodeLoggingTensorHook,
+        StopAtEpisodeHook,
+        EpisodeSummarySaverHook,
+        EpisodeCheckpointSaverHook,
+        EpisodeCounterHook,
+    )
+}
+"""The hooks by the name of their class."""
+
+
+def make_hook(name: Any, params: Mapping[str, Any]) -> SessionRunHook:
+    """Returns a hook of a name, with keyword arguments.
+
+    Raises:
+        PartNotFoundError: If no hook is called so.
+        ValueError: If its arguments are wrong.
+    """
+    if name not in HOOKS:
+        raise PartNotFoundError(f"no hook is called {name!r}; there are {', '.join(sorted(HOOKS))}")
+    try:
+        return HOOKS[name](**params)
+    except TypeError as error:
+        raise ValueError(f"hook {name}: {error}") from error
+
+
+def make_hooks(specs: Iterable[tuple[Any, Mapping[str, Any]]]) -> list[SessionRunHook]:
+    """Returns the hooks of pairs of name and arguments."""
+    return [make_hook(name, params) for name, params in specs]

@@ -1,0 +1,165 @@
+"""Memories of an agent: transitions as rows of named values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workers.core.rng import derive_generator, generator_state, load_generator_state
+from workers.core.types import Array, StateTree
+from workers.memory.ring import Ring
+
+
+class Memory:
+    """Keeps the newest rows and samples them uniformly, without replacement.
+
+    Args:
+        size: Most rows kept; the oldest goes first.
+        batch_size: Rows of a sample.
+
+    Raises:
+        ValueError: If a number is below 1, or a batch never fits.
+    """
+
+    def __init__(self, size: int = 1000, batch_size: int = 32) -> None:
+        if not 1 <= batch_size <= size:
+            raise ValueError(f"batch_size must lie between 1 and size, not {batch_size} with a size of {size}")
+        self.size = size
+        self.batch_size = batch_size
+        self._keys: tuple[str, ...] = ()
+        self._rows: Ring | None = None
+        self._generator = derive_generator(0, "memory/sample")
+
+    @property
+    def capacity(self) -> int:
+        """Most rows kept."""
+        return self.size
+
+    def __len__(self) -> int:
+        return 0 if self._rows is None else len(self._rows)
+
+    def seed(self, seed: int) -> None:
+        """Begins the stream of random numbers again, from a seed."""
+        self._generator = derive_generator(seed, "memory/sample")
+
+    def step(self, **row: Any) -> None:
+        """Appends a row; its values are copied.
+
+        Raises:
+            KeyError: If its keys are not those of the first row.
+        """
+        if not self._keys:
+            self._keys = tuple(row)
+        elif set(row) != set(self._keys):
+            raise KeyError(f"a row has the keys {sorted(row)}, those before it had {sorted(self._keys)}")
+        values = {key: np.asarray(row[key])[np.newaxis] for key in self._keys}
+        self._room_for(values).extend(list(values.values()))
+
+    def can_sample(self, n: int | None = None) -> bool:
+        """Returns whether `n` rows, or those that are stored, are enough for a batch."""
+        return (len(self) if n is None else n) >= self.batch_size
+
+    def sample(self) -> dict[str, Array]:
+        """Returns `batch_size` rows as one array [batch_size, ...] per key.
+
+        Raises:
+            ValueError: If too few rows are stored.
+        """
+        self._check_enough()
+        return self._take(self._generator.choice(len(self), self.batch_size, replace=False))
+
+    def get_by_index(self, index: int) -> dict[str, Array] | None:
+        """Returns a row, 0 being the oldest and -1 the newest, or `None` where the memory is empty.
+
+        Raises:
+            IndexError: If there is no such row.
+        """
+        count = len(self)
+        if not count:
+            return None
+        if not -count <= index < count:
+            raise IndexError(f"the memory holds {count} rows, there is no row {index}")
+        return {key: column[0] for key, column in self._take(np.array([index % count])).items()}
+
+    def clear(self) -> None:
+        """Forgets all rows; the keys stay."""
+        self._rows = None
+
+    def state_dict(self) -> StateTree:
+        """Returns the rows, the oldest first, and the generator."""
+        rows = self._take(np.arange(len(self))) if len(self) else {}
+        return {"keys": list(self._keys), "rows": rows, "generator": generator_state(self._generator)}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings rows and generator to a captured state.
+
+        Raises:
+            ValueError: If it holds more rows than this memory keeps.
+        """
+        self.clear()
+        self._keys, rows = tuple(state["keys"]), state["rows"]
+        if rows:
+            columns = {key: rows[key] for key in self._keys}
+            self._room_for(columns).extend(list(columns.values()))
+        load_generator_state(self._generator, state["generator"])
+
+    def _room_for(self, columns: Mapping[str, Array]) -> Ring:
+        """Returns where rows may be appended."""
+        count = len(next(iter(columns.values())))
+        if count > self.size:
+            raise ValueError(f"the stored memory holds {count} rows, this one keeps {self.size}: make it at least as large")
+        if self._rows is None:
+            self._rows = self._new_ring(self.size, columns)
+        return self._rows
+
+    def _new_ring(self, capacity: int, columns: Mapping[str, Array]) -> Ring:
+        return Ring(capacity, {key: (column.shape[1:], column.dtype) for key, column in columns.items()})
+
+    def _check_enough(self) -> None:
+        if not self.can_sample():
+            raise ValueError(f"{len(self)} rows are stored, a batch needs {self.batch_size}: ask can_sample() first")
+
+    def _take(self, indices: Any) -> dict[str, Array]:
+        """Returns rows by their age, 0 being the oldest."""
+        ring = self._rows
+        if ring is None:
+            return {}
+        places = (np.asarray(indices) + ring.total - len(ring)) % ring.capacity
+        return dict(zip(self._keys, ring.take(places), strict=True))
+
+
+class BatchMemory(Memory):
+    """Keeps all rows in their order until they are sampled, at least `batch_size` of them; then it is empty again.
+
+    An episode that was running when the batch was full stays whole: no row is dropped.
+
+    Args:
+        batch_size: Rows from which on it can be sampled.
+    """
+
+    def __init__(self, batch_size: int = 5000) -> None:
+        super().__init__(batch_size, batch_size)
+
+    def sample(self) -> dict[str, Array]:
+        """Returns every row in order, and forgets them.
+
+        Raises:
+            ValueError: If too few rows are stored.
+        """
+        self._check_enough()
+        batch = self._take(np.arange(len(self)))
+        self.clear()
+        return batch
+
+    def _room_for(self, columns: Mapping[str, Array]) -> Ring:
+        needed = len(self) + len(next(iter(columns.values())))
+        if self._rows is None or needed > self._rows.capacity:
+            larger = self._new_ring(max(2 * needed, self.batch_size), columns)
+            if len(self):
+                larger.extend(list(self._take(np.arange(len(self))).values()))
+            self._rows = larger
+        return self._rows
+
+
+MEMORIES: Mapping[str, type[Memory]] = {"memory": Memory, "batch_memory": BatchMemory}
+"""Memories by name."""

@@ -1,0 +1,86 @@
+"""Where and how often: the configuration of an estimator or agent, apart from its model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+MASTER: Final = "master"
+WORKER: Final = "worker"
+PARAMETER_SERVER: Final = "ps"
+_CHIEFS: Final = frozenset({MASTER, "chief"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """Configuration of one process that trains or evaluates.
+
+    Raises:
+        ValueError: If a number is negative, or more than one cadence of checkpoints is set.
+    """
+
+    model_dir: str | None = None
+    """Checkpoints, results and exports lie here; `None` for a new directory."""
+    seed: int = 0
+    """Every random number of the training derives from it."""
+    device: str = "cpu"
+    """A torch device."""
+    save_checkpoints_steps: int | None = None
+    """A checkpoint every so many updates; 0 for none but those of other cadences."""
+    save_checkpoints_secs: float | None = None
+    """A checkpoint every so many seconds. Where no cadence is set, an estimator saves every 600 seconds."""
+    save_checkpoints_episodes: int | None = None
+    """A checkpoint every so many episodes. Where no cadence is set, an agent saves after each episode."""
+    keep_checkpoint_max: int | None = 5
+    """Newest checkpoints kept; `None` or 0 for all."""
+    save_summary_steps: int = 100
+    """Updates between two rows of summaries; 0 for none."""
+    log_step_count_steps: int = 100
+    """Updates between two lines of the log; 0 for none."""
+    tensorboard: bool = False
+    """Whether summaries and results are written as TensorBoard events too."""
+    max_episode_steps: int | None = None
+    """Time limit of an agent's episodes in env_steps, beside the environment's own; reaching it truncates."""
+    cluster: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """`host:port` of each task by task type: `master`, `worker`, `ps`."""
+    task_type: str | None = None
+    """What this process is in the cluster."""
+    task_id: int | None = None
+    """Which one of its type, from 0."""
+    master: str | None = None
+    """`host:port` of the server that holds the shared global step."""
+
+    def __post_init__(self) -> None:
+        cadences = ("save_checkpoints_steps", "save_checkpoints_secs", "save_checkpoints_episodes")
+        for name in (*cadences, "keep_checkpoint_max", "save_summary_steps", "log_step_count_steps", "task_id"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"RunConfig: {name} must not be negative, is {value}")
+        if sum(bool(getattr(self, name)) for name in cadences) > 1:
+            raise ValueError(f"RunConfig: set one of {', '.join(cadences)}, not several")
+
+    @property
+    def saves_checkpoints(self) -> bool:
+        """Whether checkpoints are wanted at all: false where a cadence is 0 and no other one is set."""
+        given = [self.save_checkpoints_steps, self.save_checkpoints_secs, self.save_checkpoints_episodes]
+        return all(value is None for value in given) or any(given)
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether other processes take part."""
+        return bool(self.cluster) and bool(self.master) and self.master != "local"
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes the checkpoints: alone, the master, or the first worker where there is no master."""
+        if not self.cluster or self.task_type is None or self.task_type in _CHIEFS:
+            return True
+        return self.task_type == WORKER and not self.task_id and not _CHIEFS & set(self.cluster)
+
+    def require_cluster(self) -> None:
+        """Raises ValueError where something is missing that a server needs."""
+        missing = [name for name in ("cluster", "task_type", "master") if not getattr(self, name)]
+        missing += ["task_id"] if self.task_id is None else []
+        if missing:
+            raise ValueError(f"RunConfig: {', '.join(missing)} must be set to start a server")
+        if not 0 <= (self.task_id or 0) < len(self.cluster.get(self.task_type or "", ())):
+            raise ValueError(f"RunConfig: the cluster lists no task {self.task_id} of type {self.task_type!r}")

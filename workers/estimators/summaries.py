@@ -1,0 +1,73 @@
+"""Summaries of a training as rows of JSON in its directory."""
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from torch import Tensor
+
+from workers.estimators.session import RunValues, Session
+
+SUMMARIES_FILE: Final = "summaries.jsonl"
+
+
+class SummaryWriter:
+    """Appends rows `{"global_step", "global_timestep", "global_episode", "wall", …}` to `summaries.jsonl`.
+
+    Args:
+        directory: Created with the first row.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self._path = Path(directory) / SUMMARIES_FILE
+
+    def write(self, session: Session, values: Mapping[str, Any]) -> None:
+        """Appends a row; numbers that are not finite become text."""
+        append_row(self._path, {**counters(session), "wall": time.time(), **values})
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Appends one row of JSON to a file in one piece; its directory is created."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({key: _jsonable(value) for key, value in row.items()}, allow_nan=False) + "\n")
+
+
+def counters(session: Session) -> dict[str, int]:
+    """Returns the three counters of a session."""
+    return {name: getattr(session, name) for name in ("global_step", "global_timestep", "global_episode")}
+
+
+def summary_values(session: Session, values: RunValues) -> dict[str, Any]:
+    """Returns what is worth a line about a run that learnt: loss, rates, metrics, and the reward of a closed episode."""
+    variables = session.variables
+    found: dict[str, Any] = {**counters(session)}
+    if values.loss is not None:
+        found["loss"] = float(values.loss)
+    if (learning_rate := variables.learning_rate()) is not None:
+        found["learning_rate"] = learning_rate
+    if (rate := variables.exploration_rate()) is not None:
+        found["exploration_rate"] = rate
+    scalars = {name: float(value) for name, value in values.results.items() if _is_scalar(value)}
+    return {**scalars, **found, **(_rewards(values) if values.episode is not None else {})}
+
+
+def episode_values(session: Session, values: RunValues) -> dict[str, Any]:
+    """Returns the statistics of a closed episode, and the counters."""
+    return {**counters(session), **_rewards(values)}
+
+
+def _rewards(values: RunValues) -> dict[str, Any]:
+    return {} if values.episode is None else {key: value for key, value in asdict(values.episode).items() if value is not None}
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, Tensor) and value.numel() == 1)
+
+
+def _jsonable(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
