@@ -176,7 +176,7 @@ class Engine:
         return report
 
     def advance(self, env_steps: int) -> None:
-        """Makes steps 1 to 3 until at least `env_steps` more are collected: what a body of `epochs` does with an agent that has a schedule."""
+        """Makes steps 1 to 3 until at least `env_steps` more are collected, for a body of `epochs` that leaves the schedule to the agent."""
         end = self.clock.env_steps + env_steps
         while self.clock.env_steps < end:
             experience = self.collect()
