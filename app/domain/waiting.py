@@ -29,6 +29,8 @@ class Waiting:
     position: int
     delay_seconds: float
     """Until it may be rung; 0 when it may now."""
+    held: bool = False
+    """Whether it follows a training that nobody works on, and has evaluated all its snapshots."""
 
 
 def explain(job: Waiting, pool: PoolFacts) -> str:
@@ -51,6 +53,8 @@ def _no_worker(job: Waiting, pool: PoolFacts) -> str | None:
 def _not_yet(job: Waiting, pool: PoolFacts) -> str:
     if job.delay_seconds > 0:
         return f"Waits {job.delay_seconds:.0f} s more after a failure of the machine that it ran on."
+    if job.held:
+        return "Follows the training of its run, which is queued or paused and left no new snapshot: starts once that trains."
     if not pool.free_slots:
         return f"All {pool.slots} slots of the pool {pool.name} are busy; place {job.position} in the queue."
     return "A worker was asked to start it."

@@ -1,5 +1,7 @@
 """Experiments: submitted, listed, read, archived."""
 
+from collections.abc import Collection
+
 from app.db.engine import Session
 from app.db.models.experiments import Experiment, Run
 from app.db.repositories import audit
@@ -46,6 +48,8 @@ async def submit(session: Session, principal: Principal, submission: Submission)
         await rows.set_archived(session, experiment, archived=False)
         _audit(session, principal, experiment, "experiment.restore")
     added = await _add_runs(session, principal, experiment, submission)
+    if submission.options.schedule.writes_training_state:
+        added = [*added, *await _untrained(session, experiment, submission.options.seeds, {run.id for run in added})]
     if added:
         await jobs.queue_training(session, principal, experiment, added, submission.options)
     await gate.tell_experiment(session, experiment)
@@ -82,6 +86,13 @@ async def _add_runs(session: Session, principal: Principal, experiment: Experime
     ids = sorted(new_id("run") for _ in missing)
     new = [{**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)]
     return await rows.insert_runs(session, new)
+
+
+async def _untrained(session: Session, experiment: Experiment, seeds: Collection[int], new: Collection[str]) -> list[Run]:
+    """Returns the runs of some seeds that were only tested so far: a submission trains them as if they were new."""
+    known = [run for run in await rows.runs_of_seeds(session, experiment, seeds) if run.id not in new]
+    trained = await job_rows.trained(session, [run.id for run in known])
+    return [run for run in known if run.id not in trained]
 
 
 async def list_experiments(session: Session, principal: Principal, wanted: ExperimentFilter, request: PageRequest) -> Page[ExperimentView]:

@@ -58,7 +58,7 @@ async def move(session: Session, job: Job, to: JobState, why: Why, *, claim: int
         raise ConflictError("state_changed", "The job changed while this request was under way. Read its state again and decide anew.")
     _audit(session, job, old, to, why)
     announce(session, QUEUE)
-    if Schedule(job.schedule).writes_training_state:
+    if Schedule(job.schedule).starts_runs:
         await _derive_runs(session, job, why)
     await tell(session, job)
 
@@ -105,7 +105,7 @@ async def tell(session: Session, job: Job) -> None:
     """Registers the live messages of a changed job, of the runs that it trains, and of their experiment."""
     await session.flush()
     await tell_jobs(session, [job])
-    if Schedule(job.schedule).writes_training_state:
+    if Schedule(job.schedule).starts_runs:
         await tell_runs(session, await experiment_rows.runs_of_job(session, job.id))
         experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
         if experiment is not None:

@@ -24,12 +24,11 @@ from palestra.contract.work_order import WORK_ORDER_VERSION
 
 __all__ = ["JobFilter", "PageRequest", "cancel", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
 
-_NEEDS_SNAPSHOT: Final = frozenset({Schedule.EVALUATE, Schedule.EXPORT})
 _STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING})
 
 
 async def queue_training(session: Session, principal: Principal, experiment: Experiment, new: Sequence[Run], options: JobOptions) -> None:
-    """Queues one job for each of the new runs of an experiment."""
+    """Queues one job for each run of an experiment that is new, or was only tested so far."""
     columns = _columns(principal, experiment.id, options, options.schedule)
     # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the order in which they were named.
     ids = sorted(new_id("job") for _ in new)
@@ -37,10 +36,13 @@ async def queue_training(session: Session, principal: Principal, experiment: Exp
     queued = await rows.insert(
         session, [{**columns, "id": job_id} for job_id in job_of.values()], {job_of[run.id]: [run.id] for run in new}
     )
-    if options.schedule.writes_training_state:
-        for run in new:
+    by_id = {job.id: job for job in queued}
+    for run in new:
+        if run.job_id is None:
             run.job_id = job_of[run.id]
-        await session.flush()
+        else:
+            await _lead(session, principal, by_id[job_of[run.id]], run)
+    await session.flush()
     await _tell_queued(session, queued, new)
 
 
@@ -50,7 +52,8 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
     Raises:
         NotFoundError: If the project has no such run, or the run no such snapshot.
         InvalidError: If the pool's workers cannot do it, or the snapshot was deleted or is not verified.
-        ConflictError: With the code `run_busy` while a training job of the run has not ended, `no_snapshot` while there is none to read.
+        ConflictError: With the code `run_busy` while a training job of the run has not ended, `no_snapshot` while there is none to read
+            and, for the continuous schedules, none to come.
     """
     run = await runs.find(session, principal, run_id)
     experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
@@ -58,16 +61,30 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
     await catalogue.check_job(session, principal, request.pool, experiment, request.schedule)
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
-    elif request.schedule in _NEEDS_SNAPSHOT or request.evaluate.snapshot not in {"newest", "best"}:
+    elif not request.schedule.starts_runs and await _must_have_snapshot(session, run, request.schedule):
         await snapshots.resolve(session, run.id, request.evaluate.snapshot)
+    leads = request.schedule.writes_training_state or (request.schedule.starts_runs and run.id not in await rows.trained(session, [run.id]))
     columns = _columns(principal, run.experiment_id, request, request.schedule)
-    evaluate = None if request.schedule.writes_training_state else request.evaluate.model_dump(mode="json")
+    evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
     (job,) = await rows.insert(session, [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}], {job_id: [run.id]})
-    if request.schedule.writes_training_state:
-        run.job_id = job.id
-        await experiment_rows.set_run(session, run.id, {**gate.derived(job, run, Why(actor=actor(principal))), "job_id": job.id})
-    await _tell_queued(session, [job], [run] if request.schedule.writes_training_state else [])
+    if leads:
+        await _lead(session, principal, job, run)
+    await _tell_queued(session, [job], [run] if leads else [])
     return await _view(session, job)
+
+
+async def _must_have_snapshot(session: Session, run: Run, schedule: Schedule) -> bool:
+    return not schedule.follows_training or await rows.unfinished_training(session, run.id) is None
+
+
+async def _lead(session: Session, principal: Principal, job: Job, run: Run) -> None:
+    """Makes a new job the one whose state is the run's; the times of a test before the first training are no part of the run's."""
+    values = gate.derived(job, run, Why(actor=actor(principal)))
+    if run.fence == 0:
+        values |= {"started_at": None, "finished_at": None}
+    run.job_id = job.id
+    await session.flush()
+    await experiment_rows.set_run(session, run.id, {**values, "job_id": job.id})
 
 
 async def _check_idle(session: Session, run: Run) -> None:
@@ -89,7 +106,7 @@ def _columns(principal: Principal, experiment_id: str, options: JobOptions | Job
         "gpus": options.resources.gpus,
         "resources": options.resources.model_dump(mode="json"),
         "limits": options.limits.model_dump(mode="json"),
-        "evaluate": None if schedule.writes_training_state else EvaluateOptions().model_dump(mode="json"),
+        "evaluate": None if schedule.starts_runs else EvaluateOptions().model_dump(mode="json"),
         "work_order_version": WORK_ORDER_VERSION,
         "created_by": principal.user_id,
     }

@@ -25,6 +25,7 @@ from palestra.contract.states import AttemptState, JobState, Order, ResumeQualit
 from palestra.contract.work_order import (
     Claim,
     ClaimAnswer,
+    Follow,
     Release,
     Renewal,
     RenewalAnswer,
@@ -33,7 +34,6 @@ from palestra.contract.work_order import (
     WorkOrder,
 )
 
-_NEEDS_SNAPSHOT: Final = frozenset({Schedule.EVALUATE, Schedule.EXPORT})
 _ORDERS: Final = {
     JobState.PAUSING: Order.PAUSE,
     JobState.CANCELLING: Order.CANCEL,
@@ -104,13 +104,15 @@ async def _run_orders(session: Session, job: Job, runs: list[Run]) -> list[RunOr
             )
             for run in runs
         ]
+    if Schedule(job.schedule).starts_runs:
+        return [RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=run.fence) for run in runs]
     options = EvaluateOptions.model_validate_json(canonical_json(job.evaluate or {}))
     return [await _reading_order(session, job, run, options) for run in runs]
 
 
 async def _reading_order(session: Session, job: Job, run: Run, options: EvaluateOptions) -> RunOrder:
-    needed = Schedule(job.schedule) in _NEEDS_SNAPSHOT or options.snapshot not in {"newest", "best"}
-    snapshot = await snapshots.resolve(session, run.id, options.snapshot) if needed else await snapshots.newest_verified(session, run.id)
+    follows = Schedule(job.schedule).follows_training
+    snapshot = None if follows else await snapshots.resolve(session, run.id, options.snapshot)
     return RunOrder(
         run_id=run.id,
         seed=run.seed,
@@ -120,7 +122,13 @@ async def _reading_order(session: Session, job: Job, run: Run, options: Evaluate
         episodes=options.episodes,
         evaluation_seed=options.seed if options.seed is not None else fresh_seed(job.id, run.id),
         formats=options.formats or await _export_formats(session, job),
+        follow=_follow(options) if follows else None,
     )
+
+
+def _follow(options: EvaluateOptions) -> Follow:
+    names = ("throttle_seconds", "delay_seconds", "only_once")
+    return Follow(**{name: getattr(options, name) for name in names}, same_episodes=options.seed is not None)
 
 
 def fresh_seed(job_id: str, run_id: str) -> int:

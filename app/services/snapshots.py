@@ -36,7 +36,7 @@ class Origin:
 async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
     """Returns the newest stored snapshot of the run's history: what a training attempt resumes from; `None` begins afresh."""
     found = await rows.verified(session, run_id)
-    return await _ref(session, found[0]) if found else None
+    return await reference(session, found[0]) if found else None
 
 
 async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
@@ -47,16 +47,33 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
         ConflictError: If nothing is stored yet, or the snapshot's files were deleted or have not arrived.
     """
     if choice not in {"newest", "best"}:
-        return await _ref(session, await _by_id(session, run_id, choice))
+        return await reference(session, await _by_id(session, run_id, choice))
     found = await rows.verified(session, run_id)
     if not found:
         raise ConflictError("no_snapshot", "The run has no stored snapshot yet. Wait for its first one.", pointer="/evaluate/snapshot")
     if choice == "newest":
-        return await _ref(session, found[0])
+        return await reference(session, found[0])
     best = _best(found)
     if best is None:
         raise ConflictError("no_score", "No stored snapshot of the run has a score. Choose `newest`.", pointer="/evaluate/snapshot")
-    return await _ref(session, best)
+    return await reference(session, best)
+
+
+async def reference(session: Session, snapshot: Snapshot) -> SnapshotRef:
+    """Returns what a worker needs to download a verified snapshot."""
+    files = tuple(
+        SnapshotFileRef(name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id)
+        for file in await rows.files(session, [snapshot.id])
+        if file.artifact_id is not None
+    )
+    return SnapshotRef(
+        snapshot_id=snapshot.id,
+        env_step=snapshot.env_step,
+        update=snapshot.update,
+        episode=snapshot.episode,
+        resume_exact=snapshot.resume_exact,
+        files=files,
+    )
 
 
 async def list_of_run(session: Session, principal: Principal, run_id: str, request: PageRequest) -> Page[SnapshotView]:
@@ -218,19 +235,3 @@ async def _by_id(session: Session, run_id: str, snapshot_id: str) -> Snapshot:
         message = "That snapshot is still being uploaded. Wait until it is verified, or choose another."
         raise InvalidError("snapshot_unverified", message, pointer="/evaluate/snapshot")
     return snapshot
-
-
-async def _ref(session: Session, snapshot: Snapshot) -> SnapshotRef:
-    files = tuple(
-        SnapshotFileRef(name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id)
-        for file in await rows.files(session, [snapshot.id])
-        if file.artifact_id is not None
-    )
-    return SnapshotRef(
-        snapshot_id=snapshot.id,
-        env_step=snapshot.env_step,
-        update=snapshot.update,
-        episode=snapshot.episode,
-        resume_exact=snapshot.resume_exact,
-        files=files,
-    )

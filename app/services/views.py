@@ -19,6 +19,7 @@ from app.domain.derived import experiment_state, worker_state
 from app.domain.waiting import PoolFacts, Waiting
 from palestra.contract import telemetry
 from palestra.contract.definition import Definition, LoopSpec, SupervisedLoop
+from palestra.contract.names import Schedule
 from palestra.contract.resources import (
     AttemptView,
     EvaluationView,
@@ -151,10 +152,17 @@ async def _waiting(session: Session, queued: Sequence[Job]) -> tuple[dict[str, i
     places = await job_rows.positions(session, queued[0].project_id, pools)
     facts = await pool_facts(session, queued[0].project_id, pools)
     delays = await job_rows.seconds_until(session, {row.not_before for row in queued if row.not_before is not None})
+    held = await job_rows.held(session, [row.id for row in queued if Schedule(row.schedule).follows_training])
     reasons = {}
     for row in queued:
         delay = delays[row.not_before] if row.not_before is not None else 0.0
-        job = Waiting(gpus=row.gpus, version=row.work_order_version, position=places.get(row.id, 0), delay_seconds=delay)
+        job = Waiting(
+            gpus=row.gpus,
+            version=row.work_order_version,
+            position=places.get(row.id, 0),
+            delay_seconds=delay,
+            held=row.id in held,
+        )
         reasons[row.id] = waiting.explain(job, facts[row.pool])
     return places, reasons
 

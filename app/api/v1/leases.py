@@ -6,10 +6,10 @@ from fastapi import APIRouter
 
 from app.api.auth import OfAttempt, WorkerCaller
 from app.api.body import json_body
-from app.api.deps import SettingsDep, WriteSession
-from app.services import leases
+from app.api.deps import DatabaseDep, SettingsDep, WriteSession
+from app.services import following, leases
 from palestra.contract.resources import AttemptView
-from palestra.contract.work_order import Claim, ClaimAnswer, Release, Renewal, RenewalAnswer
+from palestra.contract.work_order import Claim, ClaimAnswer, FollowAnswer, FollowRequest, Release, Renewal, RenewalAnswer
 
 router = APIRouter(prefix="/leases", tags=["leases"])
 
@@ -28,6 +28,12 @@ async def renew_lease(
 ) -> RenewalAnswer:
     """Renews a lease; the answer carries the order for the supervisor."""
     return await leases.renew(session, attempt_id, body, settings)
+
+
+@router.post("/{attempt_id}:follow", dependencies=[OfAttempt], responses={409: {}})
+async def follow_run(attempt_id: str, body: Annotated[FollowRequest, json_body(FollowRequest)], database: DatabaseDep) -> FollowAnswer:
+    """Answers a continuous evaluation which snapshot comes next; only the attempt's own runs are known to it."""
+    return await following.next_snapshot(database, attempt_id, body)
 
 
 @router.post("/{attempt_id}:release", dependencies=[OfAttempt], responses={409: {}})

@@ -120,6 +120,12 @@ async def seeds_of(session: Session, experiment: Experiment) -> frozenset[int]:
     return frozenset(await session.scalars(query))
 
 
+async def runs_of_seeds(session: Session, experiment: Experiment, seeds: Collection[int]) -> Sequence[Run]:
+    """Returns the first replicates of some seeds, by seed."""
+    mine = (Run.project_id == experiment.project_id, Run.experiment_id == experiment.id, Run.replicate == 0)
+    return (await session.scalars(select(Run).where(*mine, Run.seed.in_(seeds)).order_by(Run.seed))).all()
+
+
 async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[Run]:
     """Adds runs."""
     added = [Run(**row) for row in rows]

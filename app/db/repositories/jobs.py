@@ -5,22 +5,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Subquery, and_, func, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy import ColumnElement, Subquery, and_, exists, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.db.clock import db_now
 from app.db.engine import Session
+from app.db.models.curves import Evaluation
 from app.db.models.jobs import Attempt, Job, JobRun
+from app.db.models.snapshots import Snapshot
 from app.db.repositories.keysets import paged
 from app.domain.paging import Keyset
 from app.domain.retry import History
 from palestra.contract.names import Schedule
-from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState
+from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState, SnapshotState
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Job.created_at, "priority": Job.priority}
 _FINAL: Final = [state.value for state in FINAL_JOB_STATES]
 _LIVE: Final = [state.value for state in LIVE_JOB_STATES]
 _TRAINING: Final = [schedule.value for schedule in Schedule if schedule.writes_training_state]
+_FOLLOWING: Final = [schedule.value for schedule in Schedule if schedule.follows_training]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +152,12 @@ async def unfinished_training(session: Session, run_id: str) -> Job | None:
     return await session.scalar(query.order_by(Job.created_at.desc(), Job.id.desc()).limit(1))
 
 
+async def trained(session: Session, run_ids: Collection[str]) -> set[str]:
+    """Returns which of some runs ever had a training job."""
+    query = select(JobRun.run_id).join(Job, Job.id == JobRun.job_id).where(JobRun.run_id.in_(run_ids), Job.schedule.in_(_TRAINING))
+    return set(await session.scalars(query.distinct()))
+
+
 async def unfinished_of_experiment(session: Session, project_id: str, experiment_id: str) -> int:
     """Returns how many jobs of an experiment have not ended."""
     query = select(func.count()).select_from(Job).where(Job.project_id == project_id, Job.experiment_id == experiment_id)
@@ -184,11 +193,31 @@ async def positions(session: Session, project_id: str, pools: Collection[str]) -
 
 async def ready(session: Session, queue: Queue, ring_seconds: float, limit: int) -> Sequence[Ready]:
     """Returns the next jobs of a queue that wait for a (new) doorbell, in order; those that its workers can take."""
-    fits = (Job.gpus <= queue.most_gpus, Job.work_order_version.in_(queue.versions), may_start_now())
+    fits = (Job.gpus <= queue.most_gpus, Job.work_order_version.in_(queue.versions), may_start_now(), ~_held())
     queued = _queued(queue.project_id, [queue.pool], *fits)
     silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
     query = select(queued.c.id, queued.c.pool, queued.c.attempt).where(silent).order_by(*_turn(queued)).limit(limit)
     return [Ready(job_id, pool, attempt + 1) for job_id, pool, attempt in await session.execute(query)]
+
+
+async def held(session: Session, job_ids: Collection[str]) -> set[str]:
+    """Returns which of some queued jobs are continuous evaluations that have nothing to do before somebody trains their run."""
+    return set(await session.scalars(select(Job.id).where(Job.id.in_(job_ids), _held()))) if job_ids else set()
+
+
+def _held() -> ColumnElement[bool]:
+    """The condition that a continuous evaluation would only take a slot away, perhaps the very one that its training waits for.
+
+    Its run has a training job that is queued or paused, none that is live, and no verified snapshot that the job has not evaluated.
+    """
+    mine, theirs, training = aliased(JobRun), aliased(JobRun), aliased(Job)
+    same_run = (mine.job_id == Job.id, theirs.run_id == mine.run_id, training.id == theirs.job_id, training.schedule.in_(_TRAINING))
+    live = exists().where(*same_run, training.state.in_(_LIVE)).correlate(Job)
+    unfinished = exists().where(*same_run, training.state.not_in(_FINAL)).correlate(Job)
+    seen = exists().where(Evaluation.job_id == Job.id, Evaluation.snapshot_id == Snapshot.id).correlate(Job, Snapshot)
+    counts = (Snapshot.state == SnapshotState.VERIFIED.value, Snapshot.superseded.is_(False))
+    new = exists().where(mine.job_id == Job.id, Snapshot.run_id == mine.run_id, *counts, ~seen).correlate(Job)
+    return and_(Job.schedule.in_(_FOLLOWING), ~live, unfinished, ~new)
 
 
 async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
