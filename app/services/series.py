@@ -17,8 +17,20 @@ from palestra.contract.queries import SeriesInfo
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.views import Page
 
-STATISTICS = ("mean", "median", "stdev", "min", "max", "length_mean", "length_median", "length_stdev", "length_min", "length_max")
-"""Of every evaluation; each is a curve `evaluation/<name>`, or below the name of another source (`app.metrics.records.VIRTUAL`)."""
+STATISTICS = (
+    "mean",
+    "median",
+    "stdev",
+    "min",
+    "max",
+    "length_mean",
+    "length_median",
+    "length_stdev",
+    "length_min",
+    "length_max",
+    "success_rate",
+)
+"""Of the evaluations; each is a curve `evaluation/<name>`, or below the name of another source (`app.metrics.records.VIRTUAL`)."""
 
 
 async def list_of_run(session: Session, principal: Principal, run_id: str, *, after: str, limit: int) -> Page[SeriesInfo]:
@@ -44,14 +56,19 @@ async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
     found: list[SeriesInfo] = []
     for prefix, source in VIRTUAL.items():
         of_source = sorted((body for body in bodies if body.source is source), key=lambda body: (body.env_step, body.update))
-        found += [_virtual_info(f"{prefix}/{name}", of_source, name) for name in STATISTICS] if of_source else []
+        infos = (_virtual_info(f"{prefix}/{name}", of_source, name) for name in STATISTICS)
+        found += [info for info in infos if info is not None]
     return found
 
 
-def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> SeriesInfo:
-    values = [getattr(body, statistic) for body in bodies]
-    nonfinite = sum(not math.isfinite(value) for value in values)
-    return SeriesInfo(name=series, points=len(values), nonfinite=nonfinite, last_env_step=bodies[-1].env_step, last_value=values[-1])
+def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> SeriesInfo | None:
+    """Returns nothing for a statistic that no evaluation has, such as the success rate where the environment names no success."""
+    values = [(body.env_step, value) for body in bodies if (value := getattr(body, statistic)) is not None]
+    if not values:
+        return None
+    nonfinite = sum(not math.isfinite(value) for _, value in values)
+    last_env_step, last_value = values[-1]
+    return SeriesInfo(name=series, points=len(values), nonfinite=nonfinite, last_env_step=last_env_step, last_value=last_value)
 
 
 async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Chain]:
