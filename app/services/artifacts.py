@@ -59,7 +59,7 @@ async def _declare(session: Session, attempt_id: str, declaration: ArtifactDecla
     name, folder = _checked(declaration)
     await _check_snapshot(session, attempt_id, declaration, name)
     values = {"project_id": run.project_id, "run_id": run.id, "attempt_id": attempt_id, "folder": folder, "name": name}
-    content = {"kind": declaration.kind, "size": declaration.size, "sha256": declaration.sha256}
+    content = {"kind": declaration.kind, "size": declaration.size, "sha256": declaration.sha256, "env_step": declaration.env_step}
     artifact = await rows.declare(session, {**values, **content, "id": new_id("art")})
     if any(getattr(artifact, column) != value for column, value in content.items()):
         message = "This attempt declared that name with other content. Choose another name."
@@ -173,7 +173,7 @@ async def drop_unused(database: Database, store: BlobStore) -> int:
 
 def view(artifact: Artifact) -> ArtifactView:
     """Returns the public form of an artifact."""
-    columns = ("id", "run_id", "attempt_id", "name", "kind", "size", "sha256", "created_at")
+    columns = ("id", "run_id", "attempt_id", "name", "kind", "size", "sha256", "env_step", "created_at")
     values = {column: getattr(artifact, column) for column in columns}
     return ArtifactView(**values, snapshot_id=artifact.folder or None, stored=artifact.blob_id is not None)
 
@@ -188,6 +188,8 @@ def _checked(declaration: ArtifactDeclaration) -> tuple[str, str]:
     _valid(_SHA256, declaration.sha256, "/sha256")
     if (declaration.kind == "snapshot") != (declaration.snapshot_id is not None):
         raise InvalidError("snapshot_needed", "snapshot_id goes with the kind snapshot, and with no other.", pointer="/snapshot_id")
+    if declaration.kind == "video" and declaration.env_step is None:
+        raise InvalidError("env_step_needed", "A video says at which env_step of the training it was made.", pointer="/env_step")
     return name, "" if declaration.snapshot_id is None else _valid(_SNAPSHOT, declaration.snapshot_id, "/snapshot_id")
 
 

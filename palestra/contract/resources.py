@@ -7,7 +7,7 @@ from pydantic import Field
 
 from palestra.contract.definition import Code, Definition
 from palestra.contract.documents import Document
-from palestra.contract.names import EvaluationSource, Name, Schedule
+from palestra.contract.names import Counter, EvaluationSource, Name, Schedule
 from palestra.contract.options import EvaluateOptions, Limits, Resources
 from palestra.contract.states import (
     AttemptState,
@@ -234,6 +234,8 @@ class ArtifactView(View):
     sha256: str
     stored: bool
     """False until its content arrived and matched size and hash."""
+    env_step: int | None = None
+    """Where in the training it belongs, as a video does."""
     created_at: datetime
 
 
@@ -246,6 +248,8 @@ class ArtifactDeclaration(Document):
     size: Annotated[int, Field(ge=0, le=2**43)]
     sha256: str
     snapshot_id: str | None = None
+    env_step: Counter | None = None
+    """Where in the training it belongs; needed for videos."""
 
 
 class ProvenanceView(View):

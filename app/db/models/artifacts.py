@@ -41,6 +41,7 @@ class Artifact(Base):
     kind: Mapped[str] = mapped_column(String(16))
     size: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
+    env_step: Mapped[int | None] = mapped_column(BigInteger)
     blob_id: Mapped[str | None] = mapped_column(String(64), ForeignKey("blobs.id"))
     """NULL until the content arrived and matched."""
     created_at: Mapped[Created]

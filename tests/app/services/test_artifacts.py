@@ -230,3 +230,15 @@ async def test_a_finished_run_keeps_its_artifacts(storing: Storing) -> None:
     await storing.world.release(storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq)
     assert await artifacts.sweep(storing.database, storing.store) == 0
     assert len(storing.files()) == 2
+
+
+async def test_a_video_says_where_in_the_training_it_belongs(storing: Storing) -> None:
+    with pytest.raises(InvalidError) as refusal:
+        await storing.declare("000000000010-episode-0.mp4", b"video", kind="video")
+    assert (refusal.value.code, refusal.value.pointer) == ("env_step_needed", "/env_step")
+    declared = await storing.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=10)
+    assert (await storing.upload(declared.id, b"video")).env_step == 10
+    again = await storing.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=10)
+    assert (again.id, again.stored) == (declared.id, True)
+    with pytest.raises(ConflictError):
+        await storing.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=20)
