@@ -67,7 +67,13 @@ def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -
 def attachment(view: ArtifactView, path: Path, part: Slice | None) -> StreamingResponse:
     """Returns the answer that sends an artifact's content or a part of it."""
     sent = part or Slice(0, view.size - 1, view.size)
-    headers = {**_SAFE, "Content-Type": _media_type(view), "Content-Disposition": _disposition(view.name), "ETag": _etag(view), "Content-Length": str(sent.length)}
+    headers = {
+        **_SAFE,
+        "Content-Type": _media_type(view),
+        "Content-Disposition": _disposition(view.name),
+        "ETag": _etag(view),
+        "Content-Length": str(sent.length),
+    }
     if part is not None:
         headers["Content-Range"] = f"bytes {part.first}-{part.last}/{part.size}"
     return StreamingResponse(_read(path, sent), 206 if part is not None else 200, headers)
