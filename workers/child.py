@@ -23,6 +23,7 @@ from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
 from workers.build.assemble import TrainingContext, assemble_training
+from workers.build.registry import check_code
 from workers.build.runtime import device_name, prepare_process, versions
 from workers.control import ControlFlag
 from workers.core.errors import DefinitionError
@@ -94,6 +95,7 @@ def execute(attempt: Attempt) -> AttemptReport:
     """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
     try:
         work = _work_of(attempt.order.schedule)
+        check_code(attempt.order.definition, attempt.order.code)
         attempt.device = prepare_process(attempt.order.resources, attempt.run.seed)
         return work(attempt)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
