@@ -4,7 +4,8 @@ Such an object decides by itself when it learns, inside its `observe`, and write
 it may keep references while our arrays are used again. Must not know what it learns or how.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,11 @@ import numpy.typing as npt
 import torch
 
 from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, OwnFiles, OwnFilesAt, StateTree
+from workers.networks.optimizers import optimizers_of
 
 _NEVER: Final = 2**62
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST_NAME: Final = 100
 _COMMON: Final = ("save", "load", "get_statistics", "eval_mode")
 _SERIAL: Final = ("act", "observe", *_COMMON)
 _BATCH: Final = ("batch_act", "batch_observe", *_COMMON)
@@ -138,8 +142,9 @@ class ForeignAgent:
         return dict(self.wrapped.get_statistics())
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the numbers of `get_statistics` as gauges `agent/<name>`."""
-        return {f"agent/{name}": float(value) for name, value in self.statistics().items() if _is_number(value)}
+        """Returns the numbers of `get_statistics` as gauges `agent/<name>`; what no name of a series may hold becomes `_`."""
+        numbers = ((str(name), value) for name, value in self.statistics().items() if _is_number(value))
+        return {f"agent/{_NOT_IN_NAMES.sub('_', name)[:_LONGEST_NAME]}": float(value) for name, value in numbers}
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns the object's own context."""
@@ -229,14 +234,6 @@ def check_methods(agent: Any, *, batch: bool) -> None:
     missing = [name for name in (_BATCH if batch else _SERIAL) if not callable(getattr(agent, name, None))]
     if missing:
         raise TypeError(f"agent: {type(agent).__name__} has no method {', '.join(missing)}; an agent of this function needs them all")
-
-
-def optimizers_of(agent: Any) -> Iterable[torch.optim.Optimizer]:
-    """Returns the optimisers of torch among an object's attributes, also those that wrap one in an attribute `optimizer`."""
-    for value in tuple(vars(agent).values()):
-        inner = getattr(value, "optimizer", None) if not isinstance(value, torch.optim.Optimizer) else value
-        if isinstance(inner, torch.optim.Optimizer):
-            yield inner
 
 
 def _offers(agent: Any, *names: str) -> bool:

@@ -97,7 +97,7 @@ class VectorCollector:
         self._lengths[:] = state["lengths"]
         self._over[:] = state["over"]
         restored = self._env.restore_episodes(state["episodes"])
-        lost = [index for index, result in enumerate(restored) if not result.reproduced]
+        lost = [i for i, result in enumerate(restored) if not result.reproduced or (result.observation is None and not self._over[i])]
         for index, result in enumerate(restored):
             if result.observation is not None:
                 self._current[index] = result.observation

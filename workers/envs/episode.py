@@ -64,7 +64,9 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._seed: int | None = None
         self._actions: list[Any] = []
         self._length = 0
-        self._last: tuple[Any, bool, bool] = (None, True, False)
+        shape = env.observation_space.shape
+        blank = None if shape is None else np.zeros(shape, env.observation_space.dtype)
+        self._last: tuple[Any, bool, bool] = (blank, True, False)
         self.success: bool | None = None
         """Whether the last finished episode succeeded, by `is_success` or `success` of its last info; `None` where neither is there."""
 

@@ -1,1 +1,20 @@
 """Hooks: they look on and may ask the engine to stop, to evaluate or to save."""
+
+from workers.hooks.evaluations import EvaluationHook, OptunaPrunerHook, SuccessScoreHook
+from workers.hooks.guards import NanGuardHook, SuccessHook
+from workers.hooks.schedules import LearningRateHook
+from workers.hooks.steps import FiniteStatisticsHook, LinearInterpolationHook, StepHook, learning_rate_setter, set_learning_rate
+
+__all__ = [
+    "EvaluationHook",
+    "FiniteStatisticsHook",
+    "LearningRateHook",
+    "LinearInterpolationHook",
+    "NanGuardHook",
+    "OptunaPrunerHook",
+    "StepHook",
+    "SuccessHook",
+    "SuccessScoreHook",
+    "learning_rate_setter",
+    "set_learning_rate",
+]

@@ -94,7 +94,7 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
 
 
 def settle(parent: Path, names: str = "*") -> None:
-    """Removes what a killed writer left below `parent`, and brings back what it had moved aside; `names` is a pattern of snapshots' names."""
+    """Removes what a killed writer left below `parent` and brings back what it had moved aside; `names` is a pattern of names."""
     for old in parent.glob(f"{names}{OLD}"):
         current = old.with_name(old.name.removesuffix(OLD))
         if current.exists():

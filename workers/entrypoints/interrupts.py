@@ -1,0 +1,67 @@
+"""How a call of a training function is ended from outside: SIGTERM and a limit of time."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from workers.core.protocols import TimeSource
+from workers.core.types import StopReason
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM came. Like Ctrl-C it is no `Exception`, so nothing but a handler of its own stops it."""
+
+
+class Interrupts:
+    """The engine's control of one call.
+
+    SIGTERM ends training after the step that runs, so that the snapshot is a whole state; a second one raises at once.
+
+    Args:
+        time_limit: Seconds of this call; `None` for no limit.
+        time: Monotonic seconds.
+    """
+
+    def __init__(self, time_limit: float | None, time: TimeSource) -> None:
+        if time_limit is not None and not time_limit > 0:
+            raise ValueError(f"time_limit must be more than 0 seconds or None, not {time_limit}")
+        self._time = time
+        self._deadline = None if time_limit is None else time() + time_limit
+        self.terminated = False
+
+    @property
+    def order(self) -> StopReason | None:
+        """Why to stop now, if at all."""
+        if self.terminated:
+            return StopReason.DRAIN
+        if self._deadline is not None and self._time() >= self._deadline:
+            return StopReason.TIME_LIMIT
+        return None
+
+    def acknowledge(self, reason: StopReason) -> None:
+        """Does nothing: nobody waits for it."""
+
+    def look_up(self) -> None:
+        """Raises where SIGTERM came; for work that changes nothing, such as an evaluation, which need not be finished."""
+        if self.terminated:
+            raise TerminatedError("SIGTERM")
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hears SIGTERM during the body, if this is the main thread; what heard it before does so again afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGTERM, self._hear)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self.terminated:
+            raise TerminatedError("SIGTERM, for the second time")
+        self.terminated = True

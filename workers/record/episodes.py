@@ -1,0 +1,81 @@
+"""`episodes.csv`: every training episode, with its return and its length, whether or not anything is evaluated."""
+
+import csv
+import io
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from workers.core.protocols import ClockView
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
+
+EPISODES_FILE: Final = "episodes.csv"
+COLUMNS: Final = ("step", "episode", "env", "return", "length", "terminated", "wall")
+"""Env_step at the end, number from 1, environment, undiscounted return, env_steps, 1 or else 0 (truncated), seconds since the epoch."""
+
+
+class EpisodesFile:
+    """A recorder that appends a line per episode.
+
+    Args:
+        path: The file; what earlier trainings wrote stays, but lines after `keep_until`.
+        keep_until: Env_steps.
+        wall: Seconds since the epoch.
+    """
+
+    def __init__(self, path: Path, keep_until: int, wall: Callable[[], float] = time.time) -> None:
+        self._wall = wall
+        kept = _kept(path, keep_until)
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.write_text("".join(kept), "utf-8")
+        temporary.replace(path)
+        self._file = path.open("a", encoding="utf-8", newline="")
+        self._writer = csv.writer(self._file, lineterminator="\n")
+
+    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+        """Writes the episodes that ended."""
+        del reports
+        if not episodes:
+            return
+        number, wall = clock.episodes - len(episodes), round(self._wall(), 3)
+        for place, (step, end) in enumerate(episodes, number + 1):
+            self._writer.writerow((step, place, end.env_index, end.episode_return, end.episode_length, int(end.terminated), wall))
+        self._file.flush()
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Writes nothing: an evaluation is no training."""
+
+    def epoch(self, clock: ClockView) -> None:
+        """Writes nothing."""
+
+    def flush(self) -> None:
+        """Hands all lines to the system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def state_dict(self) -> StateTree:
+        """Returns nothing: lines are kept by their step."""
+        return {}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes nothing over."""
+
+
+def _kept(path: Path, keep_until: int) -> list[str]:
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(COLUMNS)
+    if not path.exists():
+        return [header.getvalue()]
+    lines = path.read_text("utf-8").splitlines(keepends=True)[1:]
+    return [header.getvalue(), *(line for line in lines if line.endswith("\n") and _step(line) <= keep_until)]
+
+
+def _step(line: str) -> float:
+    try:
+        return float(line.partition(",")[0])
+    except ValueError:
+        return float("inf")

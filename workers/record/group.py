@@ -1,0 +1,48 @@
+"""Several recorders as one."""
+
+from collections.abc import Mapping, Sequence
+
+from workers.core.protocols import ClockView, Recorder
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
+
+
+class RecorderGroup:
+    """Hands every call on to each of its members, in their order.
+
+    Args:
+        members: Recorders by a name, under which their state is saved; one that a snapshot does not know begins afresh.
+    """
+
+    def __init__(self, members: Mapping[str, Recorder]) -> None:
+        self._named = dict(members)
+        self._members = tuple(self._named.values())
+
+    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+        """Records one iteration."""
+        for member in self._members:
+            member.tick(clock, episodes, reports)
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Records an evaluation."""
+        for member in self._members:
+            member.evaluation(clock, result, final=final)
+
+    def epoch(self, clock: ClockView) -> None:
+        """Records the end of an epoch."""
+        for member in self._members:
+            member.epoch(clock)
+
+    def flush(self) -> None:
+        """Flushes each."""
+        for member in self._members:
+            member.flush()
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of each by name."""
+        return {name: member.state_dict() for name, member in self._named.items()}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Gives each its state back."""
+        for name, member in self._named.items():
+            if name in state:
+                member.load_state_dict(state[name])

@@ -1,0 +1,90 @@
+"""Lines about training for people who read logs."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workers.core.protocols import ClockView
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
+
+_NOTHING = float("nan")
+
+
+class LogLines:
+    """A recorder that writes a line per episode, or one each time that a multiple of an interval is crossed.
+
+    Args:
+        logger: Gets all lines, at level INFO.
+        outdir: Named in each.
+        statistics: The agent's, asked for with each line.
+        interval: In env_steps; `None` with `per_episode` off writes nothing of training.
+        window: Episodes, the newest, of which the average return is.
+        per_episode: Write a line per episode.
+    """
+
+    def __init__(
+        self,
+        logger: logging.Logger,
+        outdir: str,
+        statistics: Callable[[], Any],
+        *,
+        interval: int | None = None,
+        window: int = 100,
+        per_episode: bool = False,
+    ) -> None:
+        if interval is not None and interval < 1:
+            raise ValueError(f"log_interval must be at least 1 or None, not {interval}")
+        if window < 1:
+            raise ValueError(f"return_window_size must be at least 1, not {window}")
+        self._logger = logger
+        self._outdir = outdir
+        self._statistics = statistics
+        self._interval = interval
+        self._per_episode = per_episode
+        self._returns: deque[float] = deque(maxlen=window)
+        self._next = interval or 0
+
+    def begin(self, env_steps: int) -> None:
+        """Says where training begins: multiples up to there are over."""
+        if self._interval:
+            self._next = (env_steps // self._interval + 1) * self._interval
+
+    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+        """Writes what is due."""
+        del reports
+        for number, (step, end) in enumerate(episodes, clock.episodes - len(episodes)):
+            self._returns.append(end.episode_return)
+            if self._per_episode:
+                self._logger.info("outdir:%s step:%s episode:%s R:%s length:%s", self._outdir, step, number, end.episode_return, end[3])
+                self._logger.info("statistics:%s", self._statistics())
+        if self._interval and clock.env_steps >= self._next:
+            self.begin(clock.env_steps)
+            self._write_interval(clock)
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Writes a line per evaluation episode and one with their statistics."""
+        del final
+        for number, (value, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
+            self._logger.info("evaluation episode %s length:%s R:%s", number, length, value)
+        self._logger.info("evaluation at step %s mean:%s median:%s stdev:%s", clock.env_steps, result.mean, result.median, result.stdev)
+
+    def epoch(self, clock: ClockView) -> None:
+        """Writes nothing."""
+
+    def flush(self) -> None:
+        """Does nothing: handlers flush themselves."""
+
+    def state_dict(self) -> StateTree:
+        """Returns the newest returns."""
+        return {"returns": list(self._returns)}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes them over."""
+        self._returns.clear()
+        self._returns.extend(float(one) for one in state["returns"])
+
+    def _write_interval(self, clock: ClockView) -> None:
+        last, mean = (self._returns[-1], sum(self._returns) / len(self._returns)) if self._returns else (_NOTHING, _NOTHING)
+        line = "outdir:%s step:%s episode:%s last_R:%s average_R:%s statistics:%s"
+        self._logger.info(line, self._outdir, clock.env_steps, clock.episodes, last, mean, self._statistics())
