@@ -56,13 +56,21 @@ class Stack:
         slots: Slots of the worker.
         database_url: PostgreSQL, or `None` for SQLite in the data directory.
         settings: More environment of the server.
+        worker: More environment of the worker alone.
     """
 
     def __init__(
-        self, directory: Path, *, slots: int = 2, database_url: str | None = None, settings: Mapping[str, str] | None = None
+        self,
+        directory: Path,
+        *,
+        slots: int = 2,
+        database_url: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        worker: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
         self.slots = slots
+        self._worker_environment = dict(worker or {})
         self.port = free_port()
         self.broker_port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -132,18 +140,18 @@ class Stack:
         files = ["--token-file", str(self.directory / "worker.token"), "--state-dir", str(self.directory / "worker")]
         place = ["--server", self.url, "--pool", "default", "--slots", str(self.slots), "--name", "tester"]
         before = time.time()
-        self._start("worker", [sys.executable, "-m", "workers.celery_app", *place, *files])
+        self._start("worker", [sys.executable, "-m", "workers.celery_app", *place, *files], self._worker_environment)
         wait_for(lambda: self._worker_is_back(before), 30, "the worker registers")
 
     def _worker_is_back(self, since: float) -> bool:
         workers = self.get("workers")["items"]
         return any(worker["state"] == "online" and _epoch(worker["last_heartbeat_at"]) >= since - 0.5 for worker in workers)
 
-    def _start(self, name: str, command: list[str]) -> None:
+    def _start(self, name: str, command: list[str], more: Mapping[str, str] | None = None) -> None:
         with (self.directory / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(
                 command,
-                env=self._environment,
+                env={**self._environment, **(more or {})},
                 cwd=REPOSITORY,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

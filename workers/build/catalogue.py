@@ -1,6 +1,6 @@
-"""What this machine can train: run as a program of its own, since it imports gymnasium and the worker must not.
+"""What this machine can train: run as a program of its own, since it imports gymnasium and registered parts and the worker must not.
 
-python -m workers.build.catalogue        prints a Catalogue as JSON
+python -m workers.build.catalogue        prints a Catalogue as JSON; what was left out is told on the error stream
 """
 
 import contextlib
@@ -8,29 +8,85 @@ import json
 import logging
 import sys
 import warnings
-from typing import Any, Final, get_args
+from collections.abc import Collection, Iterator
+from typing import Any, Final
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from palestra.contract.agents import AgentParameters
+from palestra.contract.agents import BUILTIN_AGENTS
 from palestra.contract.names import Schedule
 from palestra.contract.work_order import AgentDescription, Catalogue, EnvironmentDescription, SpaceDescription
+from workers.build.distributions import Kind, RegisteredPart, discover
+from workers.machine.worker_log import LEFT_OUT
 
 _ACTION_SPACES: Final = {"dqn": ("discrete",), "ppo": ("discrete", "box")}
-_SCHEDULES: Final = (Schedule.TRAIN, Schedule.TRAIN_AND_EVALUATE, Schedule.EVALUATE, Schedule.CONTINUOUS_EVAL, Schedule.EXPORT)
+_ALL_SPACES: Final = ("discrete", "box")
 
 
 def make_catalogue() -> Catalogue:
     """Returns what this interpreter can import and make."""
-    return Catalogue(agents=_agents(), environments=_environments(), schedules=_SCHEDULES)
+    return Catalogue(
+        agents=(*_builtin_agents(), *_registered_agents()),
+        environments=_environments(),
+        schedules=tuple(Schedule),
+    )
 
 
-def _agents() -> tuple[AgentDescription, ...]:
-    union = get_args(AgentParameters)[0]
-    names = [str(parameters.model_fields["name"].default) for parameters in get_args(union)]
-    described = {"agents": [{"name": name, "action_spaces": _ACTION_SPACES.get(name, ())} for name in names]}
+def _builtin_agents() -> tuple[AgentDescription, ...]:
+    described = {"agents": [{"name": name, "action_spaces": _ACTION_SPACES.get(name, ())} for name in BUILTIN_AGENTS]}
     return Catalogue.model_validate_json(json.dumps(described)).agents
+
+
+def _registered_agents() -> Iterator[AgentDescription]:
+    for part in _registered("agents", BUILTIN_AGENTS):
+        with _told_if_left_out(part.name):
+            yield _describe_agent(part)
+
+
+def _describe_agent(part: RegisteredPart) -> AgentDescription:
+    with contextlib.redirect_stdout(sys.stderr):
+        factory = part.load()
+        document = {
+            "name": part.name,
+            "action_spaces": [space for space in getattr(factory, "action_spaces", _ALL_SPACES) if space in _ALL_SPACES],
+            "parameters_schema": _schema_of(factory),
+            "code": part.code.model_dump(mode="json"),
+        }
+    return AgentDescription.model_validate_json(json.dumps(document))
+
+
+def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
+    """Yields the registered parts of a kind that have a name of their own."""
+    found = discover(kind)
+    for name, reason in found.left_out.items():
+        _tell(name, reason)
+    for name in sorted(found.parts):
+        if name in taken:
+            _tell(name, "a built-in part has this name: rename it")
+        else:
+            yield found.parts[name]
+
+
+def _schema_of(factory: Any) -> dict[str, Any]:
+    """Returns the JSON Schema that a factory gives as `parameters_schema`, else that of its model `Parameters`, else one for anything."""
+    model = getattr(factory, "Parameters", None)
+    if hasattr(factory, "parameters_schema") or model is None:
+        return dict(getattr(factory, "parameters_schema", {}))
+    return dict(model.model_json_schema())
+
+
+@contextlib.contextmanager
+def _told_if_left_out(name: str) -> Iterator[None]:
+    """A part that cannot be described is not offered; the others are."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
+        _tell(name, f"{type(error).__name__}: {error}")
+
+
+def _tell(name: str, reason: str) -> None:
+    sys.stderr.write(f"{LEFT_OUT}{name}: {' '.join(reason.split())[:500]}\n")
 
 
 def _environments() -> tuple[EnvironmentDescription, ...]:

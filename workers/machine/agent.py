@@ -29,7 +29,7 @@ from workers.machine.attempts import AttemptDirectory, attempts_under
 from workers.machine.backoff import Backoff
 from workers.machine.options import UsageError, WorkerOptions
 from workers.machine.processes import boot_id, kill_tree, python_environment
-from workers.machine.worker_log import get_logger
+from workers.machine.worker_log import LEFT_OUT, get_logger
 
 TICK_SECONDS: Final = 0.25
 _STARTING_SECONDS: Final = 60.0
@@ -180,6 +180,9 @@ def read_catalogue() -> Catalogue | None:
         done = subprocess.run(  # noqa: S603 - our own module
             command, capture_output=True, timeout=_CATALOGUE_SECONDS, check=True, env=python_environment(os.environ)
         )
+        for line in done.stderr.decode("utf-8", "replace").splitlines():
+            if line.startswith(LEFT_OUT):
+                get_logger().warning("catalogue.left_out", part=line.removeprefix(LEFT_OUT))
         return Catalogue.model_validate_json(done.stdout)
     except (OSError, subprocess.SubprocessError, ValidationError):
         return None

@@ -1,10 +1,14 @@
 """Logging of the worker's processes: one JSON object per line on standard error, constant dotted event names, never a credential."""
 
 import sys
+from typing import Final
 
 import structlog
 
 Logger = structlog.typing.FilteringBoundLogger
+
+LEFT_OUT: Final = "left out: "
+"""Begins a line with which the program that makes the catalogue tells of a part that it cannot offer."""
 
 
 def configure() -> None:

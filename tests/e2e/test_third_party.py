@@ -1,0 +1,110 @@
+"""A distribution that the worker alone has installed: its agent is submitted, trains, pauses, resumes and is evaluated."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.distributions import install
+from tests.support.stack import Stack, wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+
+FINAL = {"succeeded", "failed", "cancelled"}
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
+    site = install(directory / "site")
+    try:
+        with Stack(directory, worker={"PYTHONPATH": str(site)}) as running:
+            yield running
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def climber(env_steps: int, **parameters: Any) -> dict[str, Any]:
+    return {
+        "kind": "rl",
+        "name": "hill climber",
+        "env": {"id": "CartPole-v1"},
+        "agent": {"name": "hill_climber", "parameters": parameters},
+        "loop": {"env_steps": env_steps, "epoch_env_steps": 5_000},
+        "evaluation": {"every_env_steps": 10_000, "episodes": 5},
+        "snapshot": {"every_env_steps": 10_000},
+    }
+
+
+def refused(stack: Stack, definition: dict[str, Any], **more: Any) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {stack.tokens['user']}"}
+    answer = httpx.post(f"{stack.url}/api/v1/experiments", json={"definition": definition, **more}, headers=headers, trust_env=False)
+    assert answer.status_code == 422, answer.text
+    problem: dict[str, Any] = answer.json()
+    return problem
+
+
+def test_it_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
+    offered = {agent["name"]: agent for agent in stack.get("catalogue", pool="default")["catalogue"]["agents"]}
+    assert set(offered) == {"dqn", "ppo", "hill_climber", "odd"}
+    (run,) = stack.submit(climber(150_000, noise=0.7))
+    experiment = stack.get(f"experiments/{run['experiment_id']}")
+    assert (experiment["agent"], experiment["code"]) == ("hill_climber", offered["hill_climber"]["code"])
+    assert experiment["definition"]["agent"]["parameters"] == {"noise": 0.7, "patience": 1}
+
+    running = stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 3_000, 60, "the run trains")
+    job = running["job_id"]
+    stack.post(f"jobs/{job}:pause", {})
+    wait_for(lambda: stack.get(f"jobs/{job}")["state"] == "paused", 30, "the job is paused")
+    paused_at = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
+    assert paused_at < 150_000
+    (newest,) = [snapshot for snapshot in stack.get(f"runs/{run['id']}/snapshots")["items"] if snapshot["newest"]]
+    assert {"policy/weights.npy", "climber.json"} <= {file["name"] for file in newest["files"]}
+
+    stack.post(f"jobs/{job}:resume", {})
+    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+    assert (done["state"], done["resume_quality"], len(done["attempts"])) == ("succeeded", "statistical", 2)
+    assert done["progress"]["env_step"] == 150_000
+    assert done["latest_evaluation"]["mean"] > 100, "a pole that falls at once gives about 10"
+
+    names = {series["name"]: series for series in stack.get(f"runs/{run['id']}/series", limit=500)["items"]}
+    assert names["agent/climbs"]["last_value"] > 2
+    assert names["agent/best_return"]["last_value"] > 100
+
+
+def test_a_job_evaluates_its_snapshot_from_its_own_files(stack: Stack) -> None:
+    (run,) = stack.submit(climber(8_000, noise=0.6))
+    stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    job = stack.post(f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}})
+    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
+    assert stack.get(f"jobs/{job['id']}")["failure"] is None
+    (made,) = [row for row in stack.get(f"runs/{run['id']}/evaluations")["items"] if row["job_id"] == job["id"]]
+    assert (made["episodes"], made["seed"]) == (3, 5)
+
+
+def test_what_the_worker_cannot_do_is_refused_in_words(stack: Stack) -> None:
+    problem = refused(stack, climber(1_000, noise=-1))
+    assert (problem["code"], problem["errors"][0]["pointer"]) == ("invalid_parameters", "/definition/agent/parameters/noise")
+    other = {**climber(1_000), "agent": {"name": "fragile"}}
+    assert refused(stack, other)["code"] == "unknown_agent", "its schema points elsewhere"
+    code = {"kind": "entrypoint", "distribution": "tiny-agents", "version": "1.2.0", "digest": "0" * 64}
+    assert refused(stack, climber(1_000), code=code)["code"] == "code_mismatch"
+
+
+def test_a_worker_whose_code_changed_refuses_to_train_it(stack: Stack) -> None:
+    """The catalogue is made at the start of a worker, so the code can change under it."""
+    source = stack.directory / "site" / "tiny_agents" / "climber.py"
+    before = source.read_text()
+    try:
+        source.write_text(before + "\nCHANGED = 1\n")
+        (run,) = stack.submit(climber(2_000, noise=0.8))
+        ended = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
+    finally:
+        source.write_text(before)
+    assert ended["state"] == "failed"
+    assert "submit the definition again" in ended["failure"]["message"]
+    assert ended["progress"]["env_step"] == 0

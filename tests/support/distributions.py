@@ -1,0 +1,41 @@
+"""Installs the distribution of tests/assets/third_party into a directory, as an installer would: files and a .dist-info."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "assets" / "third_party" / "tiny_agents"
+AGENTS = {
+    "hill_climber": "tiny_agents:climber",
+    "fragile": "tiny_agents:fragile",
+    "odd": "tiny_agents:odd",
+    "missing": "tiny_agents.nowhere:factory",
+    "dqn": "tiny_agents:climber",
+    "../odd": "tiny_agents:odd",
+}
+"""The entry points: one good agent, and others that a worker cannot offer or train."""
+
+
+def install(
+    directory: Path, version: str = "1.2.0", *, name: str = "tiny-agents", agents: Mapping[str, str] = AGENTS, groups: str = ""
+) -> Path:
+    """Installs the distribution and returns the directory, which belongs on Python's path.
+
+    Args:
+        directory: Where to.
+        version: Of the distribution.
+        name: Of the distribution.
+        agents: Entry points of the group `palestra.agents`.
+        groups: More of `entry_points.txt`.
+    """
+    package = directory / SOURCE.name
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    metadata = directory / f"{name.replace('-', '_')}-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (metadata / "INSTALLER").write_text("a test\n")
+    lines = [f"{agent} = {target}" for agent, target in agents.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(["[palestra.agents]", *lines, groups]))
+    files = [path.relative_to(directory).as_posix() for root in (package, metadata) for path in sorted(root.rglob("*")) if path.is_file()]
+    (metadata / "RECORD").write_text("".join(f"{file},,\n" for file in [*files, f"{metadata.name}/RECORD"]))
+    return directory
