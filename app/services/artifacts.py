@@ -17,7 +17,7 @@ from app.domain.principal import Principal
 from app.services import ingest, pages, runs, snapshots
 from app.services.blobs import BlobStore, Received
 from palestra.contract.names import ArtifactName, Sha256, new_id
-from palestra.contract.resources import ArtifactDeclaration, ArtifactView
+from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, ArtifactView
 from palestra.contract.states import SnapshotState
 from palestra.contract.telemetry import SnapshotId
 from palestra.contract.views import Page
@@ -141,15 +141,17 @@ async def get(session: Session, principal: Principal, artifact_id: str) -> Artif
     return view(artifact)
 
 
-async def list_of_run(session: Session, principal: Principal, run_id: str, request: PageRequest) -> Page[ArtifactView]:
-    """Returns a page of a run's artifacts. Sorts by `created_at` and `name`.
+async def list_of_run(
+    session: Session, principal: Principal, run_id: str, request: PageRequest, kind: ArtifactKind | None = None
+) -> Page[ArtifactView]:
+    """Returns a page of a run's artifacts, of one kind or of all. Sorts by `created_at` and `name`.
 
     Raises:
         NotFoundError: If the project has no such run.
     """
     run = await runs.find(session, principal, run_id)
     keys = keyset(request, rows.COLUMNS)
-    return await pages.cut(await rows.page(session, run.id, keys), request, keys, _views)
+    return await pages.cut(await rows.page(session, run.id, kind, keys), request, keys, _views)
 
 
 async def sweep(database: Database, store: BlobStore) -> int:

@@ -59,6 +59,7 @@ class EvaluationView(View):
     length_stdev: Number
     length_min: Number
     length_max: Number
+    success_rate: float | None = None
     returns: list[Number]
     seed: int
     final: bool
@@ -221,6 +222,10 @@ class SnapshotView(View):
     created_at: datetime
 
 
+ArtifactKind = Literal["snapshot", "export", "video", "log", "other"]
+"""What a stored blob is."""
+
+
 class ArtifactView(View):
     """A stored blob."""
 
@@ -229,7 +234,7 @@ class ArtifactView(View):
     attempt_id: str
     snapshot_id: str | None
     name: str
-    kind: Literal["snapshot", "export", "video", "log", "other"]
+    kind: ArtifactKind
     size: int
     sha256: str
     stored: bool
@@ -244,7 +249,7 @@ class ArtifactDeclaration(Document):
 
     run_id: RunId
     name: str
-    kind: Literal["snapshot", "export", "video", "log", "other"]
+    kind: ArtifactKind
     size: Annotated[int, Field(ge=0, le=2**43)]
     sha256: str
     snapshot_id: str | None = None

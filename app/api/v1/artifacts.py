@@ -14,7 +14,7 @@ from app.api.paging import page_request
 from app.domain.paging import PageRequest
 from app.services import artifacts
 from app.services.blobs import BlobStore
-from palestra.contract.resources import ArtifactDeclaration, ArtifactView
+from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, ArtifactView
 from palestra.contract.views import Page
 
 router = APIRouter(tags=["artifacts"])
@@ -57,9 +57,11 @@ async def upload_artifact(
 
 
 @router.get("/runs/{run_id}/artifacts")
-async def list_artifacts(run_id: str, principal: Reader, session: ReadSession, page: ArtifactPage) -> Page[ArtifactView]:
-    """Lists a run's artifacts."""
-    return await artifacts.list_of_run(session, principal, run_id, page)
+async def list_artifacts(
+    run_id: str, principal: Reader, session: ReadSession, page: ArtifactPage, kind: ArtifactKind | None = None
+) -> Page[ArtifactView]:
+    """Lists a run's artifacts, of one kind or of all."""
+    return await artifacts.list_of_run(session, principal, run_id, page, kind)
 
 
 @router.get("/artifacts/{artifact_id}")

@@ -31,9 +31,12 @@ async def declare(session: Session, row: Mapping[str, Any]) -> Artifact:
     return (await session.scalars(select(Artifact).where(*same))).one()
 
 
-async def page(session: Session, run_id: str, keys: Keyset) -> Sequence[Artifact]:
-    """Returns a page of a run's artifacts and one row more."""
-    return (await session.scalars(paged(select(Artifact).where(Artifact.run_id == run_id), keys, COLUMNS, Artifact.id))).all()
+async def page(session: Session, run_id: str, kind: str | None, keys: Keyset) -> Sequence[Artifact]:
+    """Returns a page of a run's artifacts, of one kind or of all, and one row more."""
+    query = select(Artifact).where(Artifact.run_id == run_id)
+    if kind is not None:
+        query = query.where(Artifact.kind == kind)
+    return (await session.scalars(paged(query, keys, COLUMNS, Artifact.id))).all()
 
 
 async def in_folder(session: Session, folder: str) -> Sequence[Artifact]:

@@ -23,6 +23,7 @@ export const keys = {
   run: (id: string) => ["run", id] as const,
   evaluations: (id: string) => ["run", id, "evaluations"] as const,
   snapshots: (id: string) => ["run", id, "snapshots"] as const,
+  videos: (id: string) => ["run", id, "videos"] as const,
   seriesNames: (id: string) => ["run", id, "series"] as const,
   provenance: (id: string) => ["run", id, "provenance"] as const,
   openRuns: ["runs", "open"] as const,
@@ -97,6 +98,14 @@ export function snapshotsQuery(id: string) {
   return queryOptions({
     queryKey: keys.snapshots(id),
     queryFn: ({ signal }) => everyPage<t.Snapshot>(`/runs/${id}/snapshots`, { limit: 500, sort: "-env_step" }, signal),
+  });
+}
+
+export function videosQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.videos(id),
+    queryFn: ({ signal }) =>
+      everyPage<t.Artifact>(`/runs/${id}/artifacts`, { kind: "video", limit: 500, sort: "name" }, signal),
   });
 }
 

@@ -373,6 +373,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/leases/{attempt_id}:follow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Follow Run
+         * @description Answers a continuous evaluation which snapshot comes next; only the attempt's own runs are known to it.
+         */
+        post: operations["follow_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/leases/{attempt_id}:release": {
         parameters: {
             query?: never;
@@ -407,6 +427,26 @@ export interface paths {
          * @description Renews a lease; the answer carries the order for the supervisor.
          */
         post: operations["renew_lease"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Openapi Document
+         * @description Returns the OpenAPI 3.1 document.
+         */
+        get: operations["get_openapi_document"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -482,7 +522,7 @@ export interface paths {
         };
         /**
          * List Artifacts
-         * @description Lists a run's artifacts.
+         * @description Lists a run's artifacts, of one kind or of all.
          */
         get: operations["list_artifacts"];
         put?: never;
@@ -502,7 +542,7 @@ export interface paths {
         };
         /**
          * List Evaluations
-         * @description Lists a run's evaluations; superseded ones only on request.
+         * @description Lists a run's evaluations, of one source or of all; superseded ones only on request.
          */
         get: operations["list_evaluations"];
         put?: never;
@@ -880,11 +920,13 @@ export interface components {
         AgentDescription: {
             /** Action Spaces */
             action_spaces: ("discrete" | "box")[];
+            /** @description The distribution that registered it; `null` for built-in parts. */
+            code?: components["schemas"]["EntrypointCode"] | null;
             /** Name */
             name: string;
             /**
              * Parameters Schema
-             * @description JSON Schema of the parameters; empty for built-in agents, whose schema is part of the definition's.
+             * @description JSON Schema of the parameters; empty where anything goes, and for built-in agents, whose schema is part of the definition's.
              */
             parameters_schema?: {
                 [key: string]: unknown;
@@ -895,6 +937,11 @@ export interface components {
          * @description A worker announces a blob before it uploads the content.
          */
         ArtifactDeclaration: {
+            /**
+             * Env Step
+             * @description Where in the training it belongs; needed for videos.
+             */
+            env_step?: number | null;
             /**
              * Kind
              * @enum {string}
@@ -923,6 +970,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Env Step
+             * @description Where in the training it belongs, as a video does.
+             */
+            env_step?: number | null;
             /** Id */
             id: string;
             /**
@@ -1057,6 +1109,16 @@ export interface components {
              * @default []
              */
             environments: components["schemas"]["EnvironmentDescription"][];
+            /**
+             * Input Functions
+             * @default []
+             */
+            input_functions: components["schemas"]["PartDescription"][];
+            /**
+             * Model Functions
+             * @default []
+             */
+            model_functions: components["schemas"]["PartDescription"][];
             /**
              * Schedules
              * @default []
@@ -1335,6 +1397,12 @@ export interface components {
          */
         EvaluateOptions: {
             /**
+             * Delay Seconds
+             * @description For the continuous schedules: time before the first evaluation.
+             * @default 0
+             */
+            delay_seconds: number;
+            /**
              * Episodes
              * @description Episodes; `null` takes the definition's.
              */
@@ -1344,6 +1412,12 @@ export interface components {
              * @description For `export`: `null` takes the definition's formats, or `weights` where it names none.
              */
             formats?: ("weights" | "program")[] | null;
+            /**
+             * Only Once
+             * @description For `continuous_eval`: evaluate each snapshot once; false evaluates the newest again, with other episodes, while none is newer.
+             * @default true
+             */
+            only_once: boolean;
             /**
              * Seed
              * @description Seed of the evaluation's episodes; `null` derives a fresh one from the job, other than the run's own evaluations.
@@ -1355,10 +1429,16 @@ export interface components {
              * @default newest
              */
             snapshot: string;
+            /**
+             * Throttle Seconds
+             * @description For the continuous schedules: least time between the starts of two evaluations.
+             * @default 0
+             */
+            throttle_seconds: number;
         };
         /**
          * Evaluation
-         * @description One evaluation: exploration off, own environment and seeds.
+         * @description One evaluation: exploration off, own environment; `source` says on which seeds.
          */
         Evaluation: {
             /** Env Step */
@@ -1413,10 +1493,20 @@ export interface components {
              */
             snapshot_id?: string | null;
             /**
+             * @description Which episodes; each source is a series of its own.
+             * @default evaluation
+             */
+            source: components["schemas"]["EvaluationSource"];
+            /**
              * Stdev
              * @description Sample standard deviation (n - 1); 0 for one episode.
              */
             stdev: number | string;
+            /**
+             * Success Rate
+             * @description Share of the episodes whose last info called them a success (`is_success` or `success`); `null` where the environment is silent.
+             */
+            success_rate?: number | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -1427,6 +1517,12 @@ export interface components {
             /** Wall */
             wall: number;
         };
+        /**
+         * EvaluationSource
+         * @description Which episodes an evaluation has, and so which series it belongs to.
+         * @enum {string}
+         */
+        EvaluationSource: "evaluation" | "train_data" | "test";
         /**
          * EvaluationSpec
          * @description Evaluation during training: exploration off, on an environment and seeds of its own.
@@ -1511,8 +1607,12 @@ export interface components {
             seed: number;
             /** Snapshot Id */
             snapshot_id: string | null;
+            /** @default evaluation */
+            source: components["schemas"]["EvaluationSource"];
             /** Stdev */
             stdev: number | string;
+            /** Success Rate */
+            success_rate?: number | null;
             /** Superseded */
             superseded: boolean;
             /** Update */
@@ -1525,7 +1625,10 @@ export interface components {
          * @description An experiment with its whole definition.
          */
         ExperimentDetail: {
-            /** Agent */
+            /**
+             * Agent
+             * @description Name of the agent; of a supervised experiment that of its model function.
+             */
             agent: string;
             /** Archived At */
             archived_at: string | null;
@@ -1538,10 +1641,14 @@ export interface components {
             created_at: string;
             /** Created By */
             created_by: string;
-            definition: components["schemas"]["RlDefinition"];
+            /** Definition */
+            definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
             /** Definition Hash */
             definition_hash: string;
-            /** Env */
+            /**
+             * Env
+             * @description Id of the environment; of a supervised experiment the name of its training input.
+             */
             env: string;
             /**
              * Id
@@ -1611,7 +1718,10 @@ export interface components {
          * @description An experiment with counts of its runs.
          */
         ExperimentView: {
-            /** Agent */
+            /**
+             * Agent
+             * @description Name of the agent; of a supervised experiment that of its model function.
+             */
             agent: string;
             /** Archived At */
             archived_at: string | null;
@@ -1626,7 +1736,10 @@ export interface components {
             created_by: string;
             /** Definition Hash */
             definition_hash: string;
-            /** Env */
+            /**
+             * Env
+             * @description Id of the environment; of a supervised experiment the name of its training input.
+             */
             env: string;
             /**
              * Id
@@ -1694,6 +1807,76 @@ export interface components {
              * @description JSON pointer to the faulty member (RFC 6901).
              */
             pointer: string;
+        };
+        /**
+         * Follow
+         * @description How a continuous evaluation follows its run.
+         */
+        Follow: {
+            /**
+             * Delay Seconds
+             * @description Time before the first evaluation of the job's first attempt.
+             * @default 0
+             */
+            delay_seconds: number;
+            /**
+             * Only Once
+             * @description False evaluates the newest snapshot again while none is newer.
+             * @default true
+             */
+            only_once: boolean;
+            /**
+             * Same Episodes
+             * @description True where a person named the seed: every snapshot meets the same episodes.
+             * @default false
+             */
+            same_episodes: boolean;
+            /**
+             * Throttle Seconds
+             * @description Least time between the starts of two evaluations.
+             * @default 0
+             */
+            throttle_seconds: number;
+        };
+        /**
+         * FollowAnswer
+         * @description What to evaluate next. Without a snapshot, `training` says what to do.
+         */
+        FollowAnswer: {
+            /**
+             * Evaluated
+             * @description Evaluations of the job that are stored.
+             * @default 0
+             */
+            evaluated: number;
+            /** @description The newest verified snapshot of the run's history that the job has not evaluated; its files stay until the next is asked for. */
+            snapshot?: components["schemas"]["SnapshotRef"] | null;
+            /**
+             * Training
+             * @description `live`: ask again later. `waiting`: nobody trains now, give the slot back. `over`: nothing more will come.
+             * @enum {string}
+             */
+            training: "live" | "waiting" | "over";
+        };
+        /**
+         * FollowRequest
+         * @description A continuous evaluation asks for the next snapshot of one of its runs.
+         */
+        FollowRequest: {
+            /**
+             * Again
+             * @description Whether the newest may come again where nothing is new.
+             * @default false
+             */
+            again: boolean;
+            /**
+             * Evaluated
+             * @description Snapshots that this attempt evaluated, the latest: their records may still be on the way.
+             * @default []
+             */
+            evaluated: string[];
+            /** Run Id */
+            run_id: string;
         };
         /**
          * GitCode
@@ -1847,6 +2030,7 @@ export interface components {
             /**
              * @default {
              *       "cpu_threads": 1,
+             *       "evaluation": "inline",
              *       "gpus": 0,
              *       "memory_mib": null
              *     }
@@ -1870,10 +2054,13 @@ export interface components {
         JobRequest: {
             /**
              * @default {
+             *       "delay_seconds": 0,
              *       "episodes": null,
              *       "formats": null,
+             *       "only_once": true,
              *       "seed": null,
-             *       "snapshot": "newest"
+             *       "snapshot": "newest",
+             *       "throttle_seconds": 0
              *     }
              */
             evaluate: components["schemas"]["EvaluateOptions"];
@@ -1899,6 +2086,7 @@ export interface components {
             /**
              * @default {
              *       "cpu_threads": 1,
+             *       "evaluation": "inline",
              *       "gpus": 0,
              *       "memory_mib": null
              *     }
@@ -1960,6 +2148,7 @@ export interface components {
             /** Worker Id */
             worker_id: string | null;
         };
+        JsonValue: unknown;
         /**
          * LearningRateSchedule
          * @description Moves the learning rate linearly from its start to `final_value` over `env_steps`, then holds it.
@@ -2270,6 +2459,41 @@ export interface components {
             next_cursor: string | null;
         };
         /**
+         * PartDescription
+         * @description A part that a worker knows by name.
+         */
+        PartDescription: {
+            /** @description The distribution that registered it; `null` for built-in parts. */
+            code?: components["schemas"]["EntrypointCode"] | null;
+            /** Name */
+            name: string;
+            /**
+             * Parameters Schema
+             * @description JSON Schema of the parameters; empty where anything goes, and for built-in agents, whose schema is part of the definition's.
+             */
+            parameters_schema?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * PartSpec
+         * @description A registered model function or input function with its parameters.
+         */
+        PartSpec: {
+            /**
+             * Name
+             * @description Name that it is registered by. The catalogue of a pool lists those that its workers offer.
+             */
+            name: string;
+            /**
+             * Params
+             * @description Keyword parameters. Defaults are filled in at submission, where the catalogue has a schema.
+             */
+            params?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /**
          * Points
          * @description Values of one series, in columns of equal length.
          */
@@ -2493,6 +2717,24 @@ export interface components {
             };
         };
         /**
+         * RegisteredAgent
+         * @description An agent that a distribution on the workers registers under the entry point group `palestra.agents`.
+         */
+        RegisteredAgent: {
+            /**
+             * Name
+             * @description Name of the entry point. The catalogue of a pool lists those that its workers offer, with a schema of their parameters.
+             */
+            name: string;
+            /**
+             * Parameters
+             * @description Parameters of the agent, as its schema in the catalogue describes them. Defaults are filled in at submission.
+             */
+            parameters?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /**
          * Registration
          * @description A worker introduces itself at start.
          */
@@ -2503,6 +2745,8 @@ export interface components {
              * @default {
              *       "agents": [],
              *       "environments": [],
+             *       "input_functions": [],
+             *       "model_functions": [],
              *       "schedules": []
              *     }
              */
@@ -2613,6 +2857,13 @@ export interface components {
              */
             cpu_threads: number;
             /**
+             * Evaluation
+             * @description Where evaluations during training run: `process` has one of their own, on the CPU, and training does not wait for them.
+             * @default inline
+             * @enum {string}
+             */
+            evaluation: "inline" | "process";
+            /**
              * Gpus
              * @description Whole GPUs. 0 runs on a CPU share.
              * @default 0
@@ -2636,7 +2887,7 @@ export interface components {
          */
         RlDefinition: {
             /** Agent */
-            agent: components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -2663,9 +2914,8 @@ export interface components {
              */
             hooks: (components["schemas"]["NanGuard"] | components["schemas"]["LearningRateSchedule"])[];
             /**
-             * Kind
-             * @description Discriminates definitions.
-             * @constant
+             * @description Discriminates definitions. (enum property replaced by openapi-typescript)
+             * @enum {string}
              */
             kind: "rl";
             loop: components["schemas"]["LoopSpec"];
@@ -2709,7 +2959,7 @@ export interface components {
          */
         RlDefinitionInput: {
             /** Agent */
-            agent: components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -2738,9 +2988,8 @@ export interface components {
              */
             hooks: (components["schemas"]["NanGuard"] | components["schemas"]["LearningRateSchedule"])[];
             /**
-             * Kind
-             * @description Discriminates definitions.
-             * @constant
+             * @description Discriminates definitions. (enum property replaced by openapi-typescript)
+             * @enum {string}
              */
             kind: "rl";
             loop: components["schemas"]["LoopSpec"];
@@ -2793,7 +3042,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            definition: components["schemas"]["RlDefinition"];
+            /** Definition */
+            definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
             /** Experiment Id */
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
@@ -2805,7 +3055,7 @@ export interface components {
             id: string;
             /**
              * Job Id
-             * @description Latest training job.
+             * @description Latest training job; a test where none was queued yet.
              */
             job_id: string | null;
             /** Jobs */
@@ -2842,6 +3092,8 @@ export interface components {
              * @description The run's fence as raised by this claim, or as read for schedules that only read a snapshot.
              */
             fence: number;
+            /** @description For the continuous schedules, which ask for their snapshots (`FollowRequest`). */
+            follow?: components["schemas"]["Follow"] | null;
             /**
              * Formats
              * @description Formats of an export job.
@@ -2889,7 +3141,7 @@ export interface components {
             id: string;
             /**
              * Job Id
-             * @description Latest training job.
+             * @description Latest training job; a test where none was queued yet.
              */
             job_id: string | null;
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
@@ -3102,7 +3354,10 @@ export interface components {
          * @description A file of a snapshot.
          */
         SnapshotFile: {
-            /** Name */
+            /**
+             * Name
+             * @description Relative to the snapshot's directory; agents that write their own files may use directories.
+             */
             name: string;
             /** Sha256 */
             sha256: string;
@@ -3116,7 +3371,10 @@ export interface components {
         SnapshotFileRef: {
             /** Artifact Id */
             artifact_id: string;
-            /** Name */
+            /**
+             * Name
+             * @description Relative to the snapshot's directory; agents that write their own files may use directories.
+             */
             name: string;
             /** Sha256 */
             sha256: string;
@@ -3174,7 +3432,7 @@ export interface components {
             every_env_steps: number | null;
             /**
              * Keep Best
-             * @description Also keep the snapshot with the best mean evaluation return.
+             * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a supervised run.
              * @default true
              */
             keep_best: boolean;
@@ -3316,7 +3574,7 @@ export interface components {
             success_evaluations: number;
             /**
              * Success Score
-             * @description End once the mean evaluation return is at least this.
+             * @description End once the evaluation's score, in RL the mean return, is at least this.
              */
             success_score?: number | null;
         };
@@ -3332,7 +3590,8 @@ export interface components {
              *     }
              */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            definition: components["schemas"]["RlDefinitionInput"];
+            /** Definition */
+            definition: components["schemas"]["RlDefinitionInput"] | components["schemas"]["SupervisedDefinitionInput"];
             /**
              * @default {
              *       "limits": {
@@ -3345,6 +3604,7 @@ export interface components {
              *       "priority": 0,
              *       "resources": {
              *         "cpu_threads": 1,
+             *         "evaluation": "inline",
              *         "gpus": 0,
              *         "memory_mib": null
              *       },
@@ -3362,6 +3622,227 @@ export interface components {
             provenance?: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * SupervisedDefinition
+         * @description A definition of supervised training: a model function fed by input functions.
+         */
+        SupervisedDefinition: {
+            /** @description Model function: network, loss, metrics and optimiser. */
+            estimator: components["schemas"]["PartSpec"];
+            /**
+             * @default {
+             *       "every_updates": 1000,
+             *       "goal": "minimize",
+             *       "metric": "loss"
+             *     }
+             */
+            evaluation: components["schemas"]["SupervisedEvaluation"];
+            /** @description Input function of the evaluations; a finite one, unless `evaluation.steps` bounds it. */
+            evaluation_input: components["schemas"]["PartSpec"];
+            /**
+             * @default {
+             *       "formats": []
+             *     }
+             */
+            export: components["schemas"]["ExportSpec"];
+            /**
+             * Hooks
+             * @default [
+             *       {
+             *         "name": "nan_guard",
+             *         "updates": 100
+             *       }
+             *     ]
+             */
+            hooks: components["schemas"]["NanGuard"][];
+            /**
+             * @description Discriminates definitions. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            kind: "supervised";
+            loop: components["schemas"]["SupervisedLoop"];
+            /**
+             * Name
+             * @description Display name. Not part of the identity.
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text. Not part of the identity.
+             * @default
+             */
+            notes: string;
+            /**
+             * Schema Version
+             * @description Version of this document.
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * @default {
+             *       "every_updates": 1000,
+             *       "keep_best": true,
+             *       "keep_last": 2
+             *     }
+             */
+            snapshot: components["schemas"]["SupervisedSnapshot"];
+            /**
+             * @default {
+             *       "success_evaluations": 1
+             *     }
+             */
+            stop: components["schemas"]["StopSpec"];
+            /** @description Input function of the training. */
+            train_input: components["schemas"]["PartSpec"];
+        };
+        /**
+         * SupervisedDefinition
+         * @description A definition of supervised training: a model function fed by input functions.
+         */
+        SupervisedDefinitionInput: {
+            /** @description Model function: network, loss, metrics and optimiser. */
+            estimator: components["schemas"]["PartSpec"];
+            /**
+             * @default {
+             *       "every_updates": 1000,
+             *       "goal": "minimize",
+             *       "metric": "loss",
+             *       "steps": null
+             *     }
+             */
+            evaluation: components["schemas"]["SupervisedEvaluation"];
+            /** @description Input function of the evaluations; a finite one, unless `evaluation.steps` bounds it. */
+            evaluation_input: components["schemas"]["PartSpec"];
+            /**
+             * @default {
+             *       "formats": []
+             *     }
+             */
+            export: components["schemas"]["ExportSpec"];
+            /**
+             * Hooks
+             * @default [
+             *       {
+             *         "name": "nan_guard",
+             *         "updates": 100
+             *       }
+             *     ]
+             */
+            hooks: components["schemas"]["NanGuard"][];
+            /**
+             * @description Discriminates definitions. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            kind: "supervised";
+            loop: components["schemas"]["SupervisedLoop"];
+            /**
+             * Name
+             * @description Display name. Not part of the identity.
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text. Not part of the identity.
+             * @default
+             */
+            notes: string;
+            /**
+             * Schema Version
+             * @description Version of this document.
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * @default {
+             *       "every_updates": 1000,
+             *       "keep_best": true,
+             *       "keep_last": 2
+             *     }
+             */
+            snapshot: components["schemas"]["SupervisedSnapshot"];
+            /**
+             * @default {
+             *       "success_evaluations": 1,
+             *       "success_score": null
+             *     }
+             */
+            stop: components["schemas"]["StopSpec"];
+            /** @description Input function of the training. */
+            train_input: components["schemas"]["PartSpec"];
+        };
+        /**
+         * SupervisedEvaluation
+         * @description Evaluation during training: the model's metrics over the evaluation input, nothing learnt.
+         */
+        SupervisedEvaluation: {
+            /**
+             * Every Updates
+             * @description Evaluate when a multiple of this many updates is crossed; `null` evaluates at the end only.
+             * @default 1000
+             */
+            every_updates: number | null;
+            /**
+             * Goal
+             * @description `minimize` takes minus the metric as the score, so that a higher score is always better.
+             * @default minimize
+             * @enum {string}
+             */
+            goal: "minimize" | "maximize";
+            /**
+             * Metric
+             * @description Metric that is the score: it decides which snapshot is the best, and success.
+             * @default loss
+             */
+            metric: string;
+            /**
+             * Steps
+             * @description Batches per evaluation; `null` goes on until the input ends.
+             */
+            steps?: number | null;
+        };
+        /**
+         * SupervisedLoop
+         * @description How long to train and how often the loop closes an epoch. The end of a finite input ends the run too.
+         */
+        SupervisedLoop: {
+            /**
+             * Epoch Updates
+             * @description Updates per epoch; ExperimentStats are emitted at every epoch's end.
+             * @default 1000
+             */
+            epoch_updates: number;
+            /**
+             * Updates
+             * @description Budget in optimiser steps, counted over the whole life of the run.
+             */
+            updates: number;
+        };
+        /**
+         * SupervisedSnapshot
+         * @description When a supervised run is saved and what is kept. The last state is always saved.
+         */
+        SupervisedSnapshot: {
+            /**
+             * Every Updates
+             * @description Save when a multiple of this many updates is crossed; `null` saves at the end, at a pause and on errors only.
+             * @default 1000
+             */
+            every_updates: number | null;
+            /**
+             * Keep Best
+             * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a supervised run.
+             * @default true
+             */
+            keep_best: boolean;
+            /**
+             * Keep Last
+             * @description Verified snapshots kept, newest first; at least two, so that a torn one never leaves nothing.
+             * @default 2
+             */
+            keep_last: number;
         };
         /**
          * SystemMetrics
@@ -3457,7 +3938,8 @@ export interface components {
             attempt_number: number;
             /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            definition: components["schemas"]["RlDefinition"];
+            /** Definition */
+            definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
             /** Experiment Id */
             experiment_id: string;
             /** Job Id */
@@ -5233,6 +5715,122 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    follow_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                attempt_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FollowRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FollowAnswer"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The state does not permit this. */
             409: {
                 headers: {
@@ -5494,6 +6092,64 @@ export interface operations {
             };
         };
     };
+    get_openapi_document: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_pools: {
         parameters: {
             query?: never;
@@ -5605,6 +6261,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Another host name. */
             421: {
                 headers: {
@@ -5704,6 +6369,7 @@ export interface operations {
     list_artifacts: {
         parameters: {
             query?: {
+                kind?: ("snapshot" | "export" | "video" | "log" | "other") | null;
                 /** @description Items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -5788,6 +6454,7 @@ export interface operations {
         parameters: {
             query?: {
                 superseded?: boolean;
+                source?: components["schemas"]["EvaluationSource"] | null;
                 /** @description Items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -6348,6 +7015,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too large. */
             413: {
                 headers: {
@@ -6473,6 +7149,24 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too large. */
             413: {
                 headers: {
@@ -6502,6 +7196,15 @@ export interface operations {
             };
             /** @description Not valid. */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6596,6 +7299,33 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too large. */
             413: {
                 headers: {
@@ -6625,6 +7355,15 @@ export interface operations {
             };
             /** @description Not valid. */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -12,6 +12,7 @@ export type Attempt = Schemas["AttemptView"];
 export type Job = Schemas["JobView"];
 export type Evaluation = Schemas["EvaluationView"];
 export type Snapshot = Schemas["SnapshotView"];
+export type Artifact = Schemas["ArtifactView"];
 export type Provenance = Schemas["ProvenanceView"];
 export type Worker = Schemas["WorkerView"];
 export type Pool = Schemas["PoolView"];

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.domain.errors import ConflictError, DomainError, InvalidError, NotFoundError
+from app.domain.paging import PageRequest
 from app.services import artifacts, snapshots
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.resources import ArtifactView
@@ -240,5 +241,10 @@ async def test_a_video_says_where_in_the_training_it_belongs(storing: Storing) -
     assert (await storing.upload(declared.id, b"video")).env_step == 10
     again = await storing.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=10)
     assert (again.id, again.stored) == (declared.id, True)
+    await storing.put("policy.safetensors", b"weights")
+    async with storing.database.read() as session:
+        request = PageRequest(limit=10, sort="created_at")
+        page = await artifacts.list_of_run(session, storing.world.admin, storing.run_id, request, "video")
+    assert [item.id for item in page.items] == [declared.id]
     with pytest.raises(ConflictError):
         await storing.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=20)

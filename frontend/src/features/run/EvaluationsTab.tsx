@@ -15,7 +15,7 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
   const query = useQuery(evaluationsQuery(run.id));
   const rows = useMemo(() => [...(query.data ?? [])].reverse(), [query.data]);
   const columns = useMemo(
-    () => evaluationColumns(color, run.best_evaluation?.id, domainOf(rows)),
+    () => evaluationColumns(color, run.best_evaluation?.id, domainOf(rows), rows.some(isJudged)),
     [color, run.best_evaluation?.id, rows],
   );
   if (query.isPending) return <Skeleton height={240} radius={10} />;
@@ -43,13 +43,32 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
 
 type Domain = readonly [number, number];
 
+/** Shown where the environment names successes. */
+const SUCCESS: Column<Evaluation> = {
+  id: "success_rate",
+  header: "Success",
+  align: "right",
+  width: 84,
+  sort: (row) => row.success_rate ?? -1,
+  cell: (row) => (typeof row.success_rate === "number" ? `${(100 * row.success_rate).toFixed(0)} %` : ""),
+};
+
+function isJudged(row: Evaluation): boolean {
+  return typeof row.success_rate === "number";
+}
+
 /** One scale for all rows, so that they can be compared. */
 function domainOf(rows: readonly Evaluation[]): Domain {
   const ends = rows.flatMap((row) => [toNumber(row.min), toNumber(row.max)]).filter(Number.isFinite);
   return [Math.min(0, ...ends), Math.max(...ends, Number.MIN_VALUE)];
 }
 
-function evaluationColumns(color: string, best: string | undefined, domain: Domain): Column<Evaluation>[] {
+function evaluationColumns(
+  color: string,
+  best: string | undefined,
+  domain: Domain,
+  judged: boolean,
+): Column<Evaluation>[] {
   const number = (id: keyof Evaluation & string, header: string, hide?: "narrow" | "medium"): Column<Evaluation> => ({
     id,
     header,
@@ -94,6 +113,7 @@ function evaluationColumns(color: string, best: string | undefined, domain: Doma
       sort: (row) => toNumber(row.length_mean),
       cell: (row) => value(row.length_mean),
     },
+    ...(judged ? [SUCCESS] : []),
     {
       id: "episodes",
       header: "n",

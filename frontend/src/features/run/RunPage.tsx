@@ -23,11 +23,13 @@ import { FailureBanner, QualityBadge, RunFacts } from "./RunFacts";
 import classes from "./RunPage.module.css";
 import { type ChangeSearch, type RunSearch, TABS, type Tab } from "./search";
 import { useLiveRun } from "./useLiveRun";
+import { VideosTab } from "./VideosTab";
 
 const route = getRouteApi("/inside/runs/$runId");
 const LABELS: Record<Tab, string> = {
   curves: "Curves",
   evaluations: "Evaluations",
+  videos: "Videos",
   log: "Log",
   attempts: "Attempts",
   provenance: "Provenance",
@@ -112,6 +114,9 @@ function Loaded({ run }: { run: RunDetail }) {
         </Tabs.Panel>
         <Tabs.Panel value="evaluations">
           <EvaluationsTab run={run} color={color} />
+        </Tabs.Panel>
+        <Tabs.Panel value="videos">
+          <VideosTab run={run} />
         </Tabs.Panel>
         <Tabs.Panel value="log">
           <LogTab run={run} tail={live.log} />

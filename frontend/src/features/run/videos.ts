@@ -1,0 +1,48 @@
+/** The filmed episodes of a run, from the names and places of its artifacts. */
+import type { Artifact, Evaluation } from "@/api/types";
+import { toNumber } from "@/lib/format";
+
+export interface Video {
+  id: string;
+  envStep: number;
+  /** Number in its evaluation. */
+  episode: number;
+  video: string;
+  poster: string | undefined;
+  episodeReturn: number | undefined;
+}
+
+const NAME = /^(.+-episode-(\d+))\.(mp4|jpg)$/;
+
+function content(id: string): string {
+  return `/api/v1/artifacts/${id}/content`;
+}
+
+/** Newest first; an episode filmed again after a resume is shown once, as it was filmed last. */
+export function videosOf(artifacts: readonly Artifact[], evaluations: readonly Evaluation[]): Video[] {
+  const files = new Map<string, Partial<Record<string, Artifact>>>();
+  const byTime = [...artifacts].sort((a, b) => a.created_at.localeCompare(b.created_at));
+  for (const artifact of byTime) {
+    const match = NAME.exec(artifact.name);
+    if (!match || !artifact.stored) continue;
+    const stem = match[1] as string;
+    files.set(stem, { ...files.get(stem), [match[3] as string]: artifact });
+  }
+  const found: Video[] = [];
+  for (const [stem, { mp4, jpg }] of files) {
+    if (!mp4) continue;
+    const envStep = mp4.env_step ?? 0;
+    const episode = Number(stem.slice(stem.lastIndexOf("-") + 1));
+    const of = evaluations.find((one) => one.env_step === envStep && !one.superseded && !one.snapshot_id);
+    const value = of?.returns[episode];
+    found.push({
+      id: mp4.id,
+      envStep,
+      episode,
+      video: content(mp4.id),
+      poster: jpg && content(jpg.id),
+      episodeReturn: value === undefined ? undefined : toNumber(value),
+    });
+  }
+  return found.sort((a, b) => b.envStep - a.envStep);
+}
