@@ -9,9 +9,11 @@ Has no network and no token: it reads and writes files of its attempt's director
 import argparse
 import faulthandler
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,20 +24,22 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
-from workers.build.assemble import TrainingContext, assemble_training
+from workers.build.assemble import Training, TrainingContext, assemble_training
 from workers.build.registry import check_code
 from workers.build.runtime import device_name, prepare_process, versions
 from workers.control import ControlFlag
 from workers.core.errors import DefinitionError
 from workers.core.protocols import ClockView
 from workers.core.types import StopReason
-from workers.entrypoints import native
+from workers.entrypoints import native, trial
+from workers.entrypoints.following import Follower
 from workers.failures import describe_failure
 from workers.loop.clock import StillClock
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.record.progress import ProgressFile
+from workers.record.recorder import Sink
 from workers.snapshot.store import load_snapshot
-from workers.snapshot.writing import LoadedSnapshot
+from workers.snapshot.writing import LoadedSnapshot, read_snapshot
 
 _ENDS: Final = {
     StopReason.BUDGET: (Outcome.SUCCEEDED, Cause.BUDGET),
@@ -94,10 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def execute(attempt: Attempt) -> AttemptReport:
     """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
     try:
-        work = _work_of(attempt.order.schedule)
         check_code(attempt.order.definition, attempt.order.code)
         attempt.device = prepare_process(attempt.order.resources, attempt.run.seed)
-        return work(attempt)
+        return _WORK[attempt.order.schedule](attempt)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
         cause, failure = describe_failure(error)
         return _report(attempt, Outcome.FAILED, cause, failure)
@@ -106,35 +109,78 @@ def execute(attempt: Attempt) -> AttemptReport:
 def _train(attempt: Attempt) -> AttemptReport:
     run, definition = attempt.run, attempt.order.definition
     snapshot = _load_snapshot(attempt) if run.snapshot is not None else None
-    with SpoolWriter(attempt.directory.spool) as spool:
-        context = TrainingContext(
-            order=attempt.order,
-            run=run,
-            snapshots=attempt.directory.snapshots,
-            sink=spool,
-            control=attempt.control,
-            device=attempt.device,
+    formats = definition.export.formats or (("weights",) if attempt.order.schedule is Schedule.TRAIN_AND_EVALUATE else ())
+    with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, spool, attempt.directory.snapshots) as training:
+        if snapshot is not None:
+            exact = training.resume(snapshot).exact and snapshot.manifest.resume_exact
+            attempt.resume_quality = ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
+        with _shown(attempt, training):
+            reason = native.train(training).reason
+        if reason.completes_run and formats:
+            native.export(definition, run, training.agent, training.engine.clock, _exports(attempt), formats)
+    return _ended(attempt, reason)
+
+
+def _test(attempt: Attempt) -> AttemptReport:
+    """Goes once through all that a training does. Its snapshot is written, read back and removed, and no record names it."""
+    run, definition = attempt.run, attempt.order.definition
+    _end_at_orders(attempt)
+    scratch = attempt.directory.root / "scratch"
+    try:
+        with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, trial.TrialSink(spool), scratch) as training:
+            with _shown(attempt, training):
+                result = trial.try_out(training)
+            if result.reason.completes_run:
+                read_snapshot(scratch / str(result.snapshot_id))
+                native.export(
+                    definition, run, training.agent, training.engine.clock, _exports(attempt), definition.export.formats or ("weights",)
+                )
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return _ended(attempt, result.reason)
+
+
+def _training(attempt: Attempt, sink: Sink, snapshots: Path) -> Training:
+    training = assemble_training(
+        TrainingContext(
+            order=attempt.order, run=attempt.run, snapshots=snapshots, sink=sink, control=attempt.control, device=attempt.device
         )
-        with assemble_training(context) as training:
-            attempt.clock = training.engine.clock
-            if snapshot is not None:
-                exact = training.resume(snapshot).exact and snapshot.manifest.resume_exact
-                attempt.resume_quality = ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
-            progress = ProgressFile(attempt.directory.progress, training.engine.clock)
-            progress.start()
-            try:
-                reason = native.train(training).reason
-            finally:
-                progress.close()
-            if reason.completes_run and definition.export.formats:
-                native.export(definition, run, training.agent, attempt.clock, _exports(attempt), definition.export.formats)
+    )
+    attempt.clock = training.engine.clock
+    return training
+
+
+@contextmanager
+def _shown(attempt: Attempt, training: Training) -> Iterator[None]:
+    """Tells the supervisor how far the training is."""
+    progress = ProgressFile(attempt.directory.progress, training.engine.clock)
+    progress.start()
+    try:
+        yield
+    finally:
+        progress.close()
+
+
+def _ended(attempt: Attempt, reason: StopReason) -> AttemptReport:
     outcome, cause = _ENDS[reason]
-    failure = Failure(message=_FAILURES[reason]) if reason in _FAILURES else None
-    return _report(attempt, outcome, cause, failure)
+    return _report(attempt, outcome, cause, Failure(message=_FAILURES[reason]) if reason in _FAILURES else None)
+
+
+def _follow(attempt: Attempt) -> AttemptReport:
+    """Evaluates the snapshots of the run, one after another, as the supervisor hands them in."""
+    _end_at_orders(attempt)
+    order = attempt.order
+    with SpoolWriter(attempt.directory.spool) as spool:
+        follower = Follower(attempt.directory, order.definition, attempt.run, order.schedule, spool, attempt.device)
+        followed = follower.follow()
+    attempt.clock = follower.clock
+    if followed.reason is StopReason.BUDGET and not followed.evaluations:
+        nothing = "The training of the run ended without a snapshot, so there was nothing to evaluate."
+        return _report(attempt, Outcome.FAILED, Cause.NO_RESULT, Failure(message=nothing))
+    return _ended(attempt, followed.reason)
 
 
 def _evaluate(attempt: Attempt) -> AttemptReport:
-    """Evaluates one snapshot. A `continuous_eval` attempt does the same for the snapshot of its work order."""
     snapshot = _load_snapshot(attempt)
     attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
@@ -158,17 +204,13 @@ def _export(attempt: Attempt) -> AttemptReport:
 _WORK: Final[dict[Schedule, Callable[[Attempt], AttemptReport]]] = {
     Schedule.TRAIN: _train,
     Schedule.TRAIN_AND_EVALUATE: _train,
+    Schedule.CONTINUOUS_TRAIN_AND_EVALUATE: _train,
     Schedule.EVALUATE: _evaluate,
-    Schedule.CONTINUOUS_EVAL: _evaluate,
+    Schedule.CONTINUOUS_EVAL: _follow,
+    Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA: _follow,
+    Schedule.TEST: _test,
     Schedule.EXPORT: _export,
 }
-
-
-def _work_of(schedule: Schedule) -> Callable[[Attempt], AttemptReport]:
-    work = _WORK.get(schedule)
-    if work is None:
-        raise DefinitionError(f"this worker cannot execute the schedule {schedule.value!r}; it knows {', '.join(sorted(_WORK))}")
-    return work
 
 
 def _load_snapshot(attempt: Attempt) -> LoadedSnapshot:

@@ -6,27 +6,30 @@ The one place that knows which implementation stands behind each protocol. Holds
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 
 from palestra.contract.definition import Definition, RlDefinition, definition_hash
+from palestra.contract.names import Schedule
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
 from workers.build import rl
 from workers.build.runtime import device_name, versions
+from workers.build.schedules import cadence_for
 from workers.build.sets import ClosableEvaluator, PartSet
 from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent, Control
 from workers.core.types import RestoreReport
-from workers.evaluate.evaluator import SeedRule
+from workers.evaluate.evaluator import SeedRule, training_seeds
 from workers.loop.engine import Engine
 from workers.loop.parts import Parts
 from workers.record.recorder import RecordedRun, Sink, SpoolRecorder
 from workers.snapshot.store import SnapshotStore
 from workers.snapshot.writing import LoadedSnapshot, SnapshotOwner
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingContext:
@@ -76,6 +79,10 @@ def assemble_training(context: TrainingContext) -> Training:
     definition, seed = context.order.definition, context.run.seed
     with ExitStack() as stack:
         parts = _build(definition, seed, context.device, stack)
+        if context.order.schedule is Schedule.TEST:
+            evaluator = build_evaluator(definition, parts.agent, training_seeds(seed), 1)
+            stack.callback(evaluator.close)
+            parts = replace(parts, evaluator=evaluator)
         recorded = RecordedRun(context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps)
         recorder = SpoolRecorder(recorded, context.sink)
         owner = _owner(context, exact=parts.resume_exact)
@@ -89,7 +96,8 @@ def assemble_training(context: TrainingContext) -> Training:
             evaluator=parts.evaluator,
             hooks=parts.hooks,
         )
-        return Training(Engine(engine_parts, parts.cadence, time.monotonic), parts.agent, recorder, stack.pop_all())
+        cadence = cadence_for(context.order.schedule, parts.cadence)
+        return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, stack.pop_all())
 
 
 def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:
@@ -107,6 +115,11 @@ def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episo
         episodes: Whole episodes; `None` takes the definition's budget.
     """
     return rl.build_evaluator(_rl(definition), agent, seeds, episodes)
+
+
+def build_train_data_evaluator(definition: Definition, agent: Agent, seed: int, episodes: int | None = None) -> ClosableEvaluator:
+    """Returns an evaluator on the first training episodes of the run with this seed; see `build_evaluator`."""
+    return rl.build_train_data_evaluator(_rl(definition), agent, seed, episodes)
 
 
 def describe_acting(definition: Definition) -> tuple[dict[str, Any], torch.Tensor]:

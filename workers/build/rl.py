@@ -17,6 +17,7 @@ from workers.core.types import AgentContext, Unit
 from workers.envs.make import make_vector
 from workers.envs.vector import EpisodeVector, array_layout
 from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluator, training_seeds
+from workers.evaluate.train_data import TrainDataEvaluator
 from workers.hooks.guards import NanGuardHook, SuccessHook
 from workers.hooks.schedules import LearningRateHook
 from workers.loop.budget import Budget
@@ -92,11 +93,17 @@ def build_evaluator(definition: RlDefinition, agent: Agent, seeds: SeedRule, epi
         seeds: Where the episodes' seeds come from.
         episodes: Whole episodes; `None` takes the definition's budget.
     """
-    spec = definition.evaluation
-    budget = EvaluationBudget(episodes=episodes) if episodes else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
-    told = getattr(agent, "observe_evaluation", None)
-    env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, told)), spec.max_episode_steps)
+    budget, told = _evaluation_budget(definition, episodes), getattr(agent, "observe_evaluation", None)
+    count = min(budget.episodes or 1, _most_envs(definition, told))
+    env = make_vector(definition.env, count, definition.evaluation.max_episode_steps)
     return VectorEvaluator(env, agent, budget, seeds, told)
+
+
+def build_train_data_evaluator(definition: RlDefinition, agent: Agent, seed: int, episodes: int | None = None) -> TrainDataEvaluator:
+    """Returns an evaluator on the first training episodes of the run with this seed, with the training's time limit."""
+    budget, told = _evaluation_budget(definition, episodes), getattr(agent, "observe_evaluation", None)
+    env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, told)))
+    return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=definition.env.num_envs, told=told)
 
 
 def build_hooks(definition: RlDefinition, agent: Agent) -> tuple[Hook, ...]:
@@ -125,6 +132,11 @@ def cadence_of(definition: RlDefinition) -> Cadence:
         save_best=definition.snapshot.keep_best,
         save_memory=definition.snapshot.memory == "full",
     )
+
+
+def _evaluation_budget(definition: RlDefinition, episodes: int | None) -> EvaluationBudget:
+    spec = definition.evaluation
+    return EvaluationBudget(episodes=episodes) if episodes else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
 
 
 def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> int:

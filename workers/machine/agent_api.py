@@ -19,6 +19,8 @@ from palestra.contract.resources import ArtifactDeclaration, ArtifactView
 from palestra.contract.work_order import (
     Claim,
     ClaimAnswer,
+    FollowAnswer,
+    FollowRequest,
     Registration,
     RegistrationAnswer,
     Release,
@@ -99,6 +101,10 @@ class AttemptApi:
     def renew(self, renewal: Renewal) -> RenewalAnswer:
         """Renews the lease and fetches orders."""
         return _post(self._client, f"{self._lease}:renew", renewal, RenewalAnswer)
+
+    def follow(self, request: FollowRequest) -> FollowAnswer:
+        """Asks which snapshot a continuous evaluation is to evaluate next."""
+        return _post(self._client, f"{self._lease}:follow", request, FollowAnswer)
 
     def release(self, release: Release) -> None:
         """Ends the attempt."""

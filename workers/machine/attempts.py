@@ -3,11 +3,14 @@
 `<state>/attempts/<attempt id>/` holds
 
     work_order.json     the WorkOrder; written by the task, read by supervisor and trainer
-    inputs/<snapshot id>/<file>      snapshots to load, downloaded and verified before the trainer starts
+    inputs/<snapshot id>/<file>      snapshots to load, downloaded and verified before the trainer starts, or when it asks for one
     snapshots/<snapshot id>/<file>   written by the trainer; every `SnapshotWritten` record names files in here
     exports/<run id>/<file>          written by the trainer; uploaded at the end
     spool/              telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor
-    progress.json       trainer, atomically, about once a second: {"env_step", "update", "episode"}
+    progress.json       trainer, atomically, about once a second: {"env_step", "update", "episode"}; in a continuous evaluation also
+                        {"evaluations", "looks", "waiting"}
+    wanted.json         trainer of a continuous evaluation, atomically: asks for the next snapshot (`workers.machine.handover`)
+    given.json          supervisor, atomically: the answer
     report.json         trainer, atomically, last: an AttemptReport
     trainer.log         stdout and stderr of the trainer
     supervisor.log      the supervisor's own log
@@ -70,6 +73,14 @@ class AttemptDirectory:
     @property
     def progress(self) -> Path:
         return self.root / "progress.json"
+
+    @property
+    def wanted(self) -> Path:
+        return self.root / "wanted.json"
+
+    @property
+    def given(self) -> Path:
+        return self.root / "given.json"
 
     @property
     def report(self) -> Path:

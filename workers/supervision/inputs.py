@@ -38,10 +38,11 @@ def fetch_inputs(api: AttemptApi, directory: AttemptDirectory, order: WorkOrder,
     """
     snapshots = {run.snapshot.snapshot_id: run.snapshot for run in order.runs if run.snapshot is not None}
     for snapshot in snapshots.values():
-        _fetch_snapshot(api, directory.inputs / snapshot.snapshot_id, snapshot, interrupted)
+        fetch_snapshot(api, directory.inputs / snapshot.snapshot_id, snapshot, interrupted)
 
 
-def _fetch_snapshot(api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]) -> None:
+def fetch_snapshot(api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]) -> None:
+    """Puts one snapshot into the directory `target`; see `fetch_inputs`."""
     target.mkdir(parents=True, exist_ok=True)
     for file in snapshot.files:
         (target / file.name).parent.mkdir(parents=True, exist_ok=True)

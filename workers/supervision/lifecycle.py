@@ -1,6 +1,7 @@
 """One attempt from its start to its release: what the supervisor does, apart from being a process."""
 
 import os
+import threading
 import time
 from types import FrameType
 from typing import Final
@@ -17,6 +18,7 @@ from workers.machine.processes import out_of_memory_kills, reap_orphans
 from workers.machine.sampling import Sampler, resident_mib
 from workers.machine.worker_log import Logger
 from workers.supervision.endings import Ending, report_of
+from workers.supervision.feed import FeedParts, SnapshotFeed
 from workers.supervision.inputs import InputError, fetch_inputs
 from workers.supervision.limits import MEMORY_EVERY_SECONDS, Breach, LimitWatch
 from workers.supervision.observer import Observer
@@ -47,6 +49,7 @@ class Supervision:
         self._observer = Observer(directory, self._work_order.runs[0].run_id, self._spool, Sampler(options.gpus), log)
         self._trainer: TrainerProcess | None = None
         self._breach: Breach | None = None
+        self._feed: SnapshotFeed | None = None
         self._terminated = False
         self._link = ServerLink(
             LinkParts(
@@ -95,13 +98,27 @@ class Supervision:
         trainer = self._trainer = TrainerProcess(self._directory, self._options, os.environ)
         self._log.info("trainer.started", pid=trainer.pid)
         self._link.renew_soon()
+        feeding = self._start_feed()
         try:
             self._watch(trainer)
         finally:
+            feeding.set()
             trainer.close()
             reap_orphans(frozenset())
             self._observer.finish()
         self._log.info("trainer.ended", status=trainer.poll())
+
+    def _start_feed(self) -> threading.Event:
+        """Starts to feed a continuous evaluation with snapshots; returns what ends that."""
+        stop, (run, *_) = threading.Event(), self._work_order.runs
+        if run.follow is not None:
+            first = self._work_order.attempt_number == 1
+            self._feed = SnapshotFeed(FeedParts(api=self._link.api, directory=self._directory, run=run, log=self._log, first_attempt=first))
+            threading.Thread(target=self._feed.run, args=(stop,), name="feed", daemon=True).start()
+        return stop
+
+    def _feed_breach(self) -> Breach | None:
+        return None if self._feed is None else self._feed.breach
 
     def _watch(self, trainer: TrainerProcess) -> None:
         """Stays until the trainer ended, or has to be killed."""
@@ -113,7 +130,7 @@ class Supervision:
             stopping.ask(order, now)
             if order is Order.STALE or stopping.is_overdue(now):
                 return
-            breach = None if self._breach else limits.check(now, self._observer.progress().raw)
+            breach = None if self._breach else limits.check(now, self._observer.progress().raw) or self._feed_breach()
             if breach is None and limits.limits_memory and now - memory_at >= MEMORY_EVERY_SECONDS:
                 memory_at, breach = now, limits.check_memory(resident_mib(trainer.pids()))
             if breach is not None and self._must_be_killed_for(breach, trainer, stopping):

@@ -22,8 +22,11 @@ class Breach:
 class LimitWatch:
     """Decides whether an attempt went over one of its bounds.
 
+    A continuous evaluation that waits for a snapshot says so in its progress and counts its looks there. That time is no wall time, and the
+    looks are progress: it is stalled only where an evaluation does not end, or where it stopped to look.
+
     Args:
-        schedule: Only schedules that train are watched for stalls.
+        schedule: Schedules that read one snapshot are not watched for stalls.
         limits: Wall time and stall.
         resources: Memory.
         started: Time of the monotonic clock when the trainer started.
@@ -32,8 +35,11 @@ class LimitWatch:
     def __init__(self, schedule: Schedule, limits: Limits, resources: Resources, started: float) -> None:
         self._limits = limits
         self._memory_mib = resources.memory_mib
-        self._watches_stalls = schedule.writes_training_state
+        self._follows = schedule.follows_training
+        self._watches_stalls = schedule.starts_runs or self._follows
         self._started = started
+        self._looked = started
+        self._waited = 0.0
         self._progress: dict[str, Any] = {}
         self._moved = started
 
@@ -44,15 +50,19 @@ class LimitWatch:
 
     def check(self, now: float, progress: dict[str, Any]) -> Breach | None:
         """Returns the bound of time that was reached, if one was."""
+        if self._progress.get("waiting") is True:
+            self._waited += now - self._looked
+        self._looked = now
         if progress != self._progress:
             self._progress, self._moved = progress, now
         wall, stall = self._limits.wall_seconds, self._limits.stall_seconds
-        if wall is not None and now - self._started >= wall:
+        if wall is not None and now - self._started - self._waited >= wall:
             return Breach(Cause.TIME_LIMIT, f"The attempt reached its wall time of {wall} s. Raise limits.wall_seconds, or resume the run.")
         if self._watches_stalls and now - self._moved >= stall:
+            missing = "No evaluation ended" if self._follows else "No new env_step or update"
             return Breach(
                 Cause.STALLED,
-                f"No new env_step or update for {stall} s: the environment hangs, or limits.stall_seconds is too short for it. "
+                f"{missing} for {stall} s: the environment hangs, or limits.stall_seconds is too short for it. "
                 "The stacks of all threads are at the end of the log.",
             )
         return None

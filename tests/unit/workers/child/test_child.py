@@ -208,12 +208,6 @@ def test_a_pack_of_several_is_refused(tmp_path: Path) -> None:
     assert "packs of one run, not of 2" in report.failure.message
 
 
-def test_a_schedule_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    _, report = execute(tmp_path, work_order(definition(), schedule="continuous_train_and_evaluate"))
-    assert report.failure is not None
-    assert "continuous_train_and_evaluate" in report.failure.message
-
-
 def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
     document = definition()
     first, _ = execute(tmp_path, work_order(document))

@@ -1,0 +1,54 @@
+"""The face of the schedule `test`: one update, one evaluation, one snapshot read back; nothing of it belongs to the run's history."""
+
+from typing import Final
+
+from palestra.contract.names import EvaluationSource
+from palestra.contract.telemetry import Evaluation, Note, RunRecord
+from workers.build.assemble import Training
+from workers.core.errors import DefinitionError
+from workers.loop.parts import RunResult
+from workers.record.recorder import Sink
+
+MOST_ENV_STEPS: Final = 1_000_000
+"""env_steps in which an agent must make its first update."""
+
+
+class TrialSink:
+    """Lets evaluations through, marked as a test's, and notes; everything else would be training state.
+
+    Args:
+        sink: Where they go.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def append(self, records: list[RunRecord]) -> int:
+        """Appends what is let through."""
+        kept = [_marked(record) for record in records if isinstance(record, Evaluation | Note)]
+        return self._sink.append(kept) if kept else 0
+
+
+def try_out(training: Training) -> RunResult:
+    """Collects until the agent can make its first update, whatever its warm-up, and ends as a training ends.
+
+    Args:
+        training: Assembled for the schedule `test`: its budget is one update.
+
+    Raises:
+        DefinitionError: If the agent makes no update.
+    """
+    engine, updates = training.engine, 0
+    for _ in engine.epochs(1):
+        while not updates:
+            engine.agent.observe(engine.collect())
+            updates = engine.learn(1).updates
+            if not updates and engine.clock.env_steps >= MOST_ENV_STEPS:
+                raise DefinitionError(f"the agent made no update within {MOST_ENV_STEPS:,} env_steps: see agent.batch_size and buffer_size")
+    return engine.result
+
+
+def _marked(record: RunRecord) -> RunRecord:
+    if isinstance(record, Evaluation):
+        return record.model_copy(update={"source": EvaluationSource.TEST, "final": False})
+    return record
