@@ -65,6 +65,8 @@ class ProcessSampler(RoundSampler):
         self._limit = max_episode_length
         self._running: list[_Running] = []
         self._saved: list[StateTree] = []
+        self._waiting = False
+        """Whether answers are still under way: a call was left by an exception."""
 
     def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
         """Sends each worker its updates."""
@@ -77,11 +79,13 @@ class ProcessSampler(RoundSampler):
 
     def shutdown_worker(self) -> None:
         """Ends the processes; the next call starts new ones and goes on with the next episodes."""
-        if all(one.process.is_alive() for one in self._running):
-            self._saved = self.state_dict()["workers"]
+        self._saved = self.state_dict()["workers"]
         running, self._running = self._running, []
         for one in running:
             one.pipe.close()
+            if self._waiting:
+                one.process.kill()
+        self._waiting = False
         for one in running:
             one.process.join(_ENOUGH_SECONDS)
             if one.process.is_alive():
@@ -89,9 +93,10 @@ class ProcessSampler(RoundSampler):
                 one.process.join()
 
     def state_dict(self) -> StateTree:
-        """Returns the seed and the state of each worker."""
-        states = [parameters_from(state) for state in self._ask([("state",)] * self.n_workers)] if self._running else self._saved
-        return {"seed": self.seed, "workers": states}
+        """Returns the seed and the state of each worker: the last one known where workers died, or were left in the middle of a call."""
+        if self._running and not self._waiting and all(one.process.is_alive() for one in self._running):
+            self._saved = [parameters_from(state) for state in self._ask([("state",)] * self.n_workers)]
+        return {"seed": self.seed, "workers": self._saved}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Goes on from a captured state; the number of workers must be the same.
@@ -131,23 +136,27 @@ class ProcessSampler(RoundSampler):
             SamplerWorkerError: If a worker raised, or is dead.
         """
         asked = list(zip(self._started(), orders, strict=False))
+        self._waiting = True
         for index, (one, order) in enumerate(asked):
             try:
                 one.pipe.send(order)
             except OSError as error:
                 raise self._dead(index) from error
-        return [self._answer(index) for index in range(len(asked))]
+        answers = [self._answer(index) for index in range(len(asked))]
+        self._waiting = False
+        for index, (done, answer) in enumerate(answers):
+            if not done:
+                raise SamplerWorkerError(f"sampler worker {index} raised:\n{answer}")
+        return [answer for _, answer in answers]
 
-    def _answer(self, index: int) -> Any:
+    def _answer(self, index: int) -> tuple[bool, Any]:
         one = self._running[index]
         wait([one.pipe, one.process.sentinel])
         try:
-            done, answer = one.pipe.recv()
+            answer: tuple[bool, Any] = one.pipe.recv()
         except (EOFError, OSError) as error:
             raise self._dead(index) from error
-        if done:
-            return answer
-        raise SamplerWorkerError(f"sampler worker {index} raised:\n{answer}")
+        return answer
 
     def _dead(self, index: int) -> SamplerWorkerError:
         process = self._running[index].process

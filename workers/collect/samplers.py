@@ -9,7 +9,7 @@ number of a batch means is said by `unit`:
 """
 
 import copy
-import secrets
+import random
 from collections.abc import Sequence
 from typing import Any, Final, Literal, Protocol, Self, get_args
 
@@ -43,7 +43,7 @@ class RoundSampler:
 
     Args:
         n_workers: Episodes per round.
-        seed: All episodes derive from it; `None` takes a fresh one, which is saved.
+        seed: All episodes derive from it; `None` draws one from the global generator, which is saved.
         unit: What a number of samples means, see the module.
     """
 
@@ -53,7 +53,7 @@ class RoundSampler:
         if unit not in get_args(BatchUnit):
             raise ValueError(f"unit must be one of {', '.join(get_args(BatchUnit))}, not {unit!r}")
         self.n_workers = n_workers
-        self.seed = secrets.randbits(_SEED_BITS) if seed is None else seed
+        self.seed = fresh_seed() if seed is None else seed
         self._unit = unit
 
     def obtain_samples(self, itr: int, num_samples: int, agent_update: Any, env_update: Any = None) -> EpisodeBatch:
@@ -214,7 +214,7 @@ class VecSampler:
     ) -> None:
         if n_envs < 1:
             raise ValueError(f"n_envs must be at least 1, not {n_envs}")
-        self.seed = secrets.randbits(_SEED_BITS) if seed is None else seed
+        self.seed = fresh_seed() if seed is None else seed
         self._agent = agents
         self._env = envs
         self._limit = max_episode_length
@@ -303,6 +303,11 @@ class VecSampler:
         pairs = [self._agent.get_action(observation) for observation in current]
         names = dict.fromkeys(name for _, info in pairs for name in info)
         return [action for action, _ in pairs], {name: [info.get(name) for _, info in pairs] for name in names}
+
+
+def fresh_seed() -> int:
+    """Returns a seed drawn from the global generator of the standard library: the same one after the same global seed."""
+    return random.getrandbits(_SEED_BITS)
 
 
 def check_workers(states: Sequence[StateTree], n_workers: int) -> None:

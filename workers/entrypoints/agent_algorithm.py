@@ -1,0 +1,141 @@
+"""The built-in agents as an algorithm for the garage-style trainer."""
+
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import gymnasium as gym
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from palestra.contract.agents import AgentParameters
+from workers.build.registry import make_agent
+from workers.collect.collector import VectorCollector
+from workers.core.protocols import Agent
+from workers.core.recipes import rebuildable
+from workers.core.types import AgentContext, CollectPlan, Experience, RestoreReport, StateTree
+from workers.envs.episode import EpisodeEnv
+from workers.envs.recipes import env_from_recipe, env_recipe
+from workers.envs.vector import SerialVector
+
+if TYPE_CHECKING:
+    from workers.entrypoints.trainer import Trainer
+
+_PARAMETERS: Final[TypeAdapter[Any]] = TypeAdapter(AgentParameters)
+
+
+@rebuildable
+class AgentAlgorithm:
+    """Trains an agent of ours: each epoch is one batch of env_steps, in which the agent learns by its own schedule.
+
+    Args:
+        agent: Parameters, for example `{"name": "dqn", "learning_rate": 1e-3}`; the rest take their defaults.
+        env: Id of an environment, or one that `gymnasium.make` made; copies of it are made.
+        num_envs: Copies that are stepped together.
+        seed: All randomness derives from it; `None` draws one from the global generator, which is saved.
+        max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
+        device: A torch device.
+
+    Raises:
+        ValueError: If a parameter is wrong; the message names it.
+        DefinitionError: If the agent does not fit the environment's spaces.
+    """
+
+    def __init__(
+        self,
+        agent: Mapping[str, Any],
+        env: str | gym.Env[Any, Any],
+        *,
+        num_envs: int = 1,
+        seed: int | None = None,
+        max_episode_length: int | None = None,
+        device: str = "cpu",
+    ) -> None:
+        recipe = {"id": env} if isinstance(env, str) else env_recipe(env)
+        self.max_episode_length = max_episode_length
+        self._seed = random.getrandbits(53) if seed is None else seed
+        self._vector = SerialVector([lambda index=index: self._make_env(recipe, index) for index in range(num_envs)])  # type: ignore[misc]
+        context = AgentContext(
+            observation_space=self._vector.single_observation_space,
+            action_space=self._vector.single_action_space,
+            num_envs=num_envs,
+            seed=self._seed,
+            device=device,
+        )
+        self.agent: Agent = make_agent(_checked(agent), context)
+        self.collector = _SeededCollector(self._vector, self.agent, self._seed)
+        self.policy = GreedyPolicy(self.agent)
+
+    def train(self, trainer: "Trainer") -> None:
+        """Trains one batch per epoch."""
+        for _ in trainer.step_epochs():
+            trainer.advance()
+            trainer.step_itr += 1
+
+    def state_dict(self) -> StateTree:
+        """Returns nothing: the trainer saves agent and collector, which hold all of it."""
+        return {}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes nothing over."""
+
+    def _make_env(self, recipe: StateTree, index: int) -> EpisodeEnv:
+        made = gym.make(recipe["id"], disable_env_checker=True) if len(recipe) == 1 else env_from_recipe(recipe)
+        return EpisodeEnv(made, index, self.max_episode_length)
+
+
+class GreedyPolicy:
+    """An agent of ours as a policy that does not explore.
+
+    Args:
+        agent: Acts.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def get_action(self, observation: Any) -> tuple[Any, dict[str, Any]]:
+        """Returns the greedy action for one observation, and no infos."""
+        return self._agent.act(np.asarray(observation)[None], explore=False)[0], {}
+
+
+class _SeededCollector:
+    """A collector whose seed is part of its state, so that a resume needs no other source for it."""
+
+    def __init__(self, vector: SerialVector, agent: Agent, seed: int) -> None:
+        self._vector = vector
+        self._agent = agent
+        self._seed = seed
+        self._collector = VectorCollector(vector, agent, seed)
+
+    @property
+    def num_envs(self) -> int:
+        """Environments stepped together."""
+        return self._collector.num_envs
+
+    def collect(self, plan: CollectPlan) -> Experience:
+        """Gathers experience."""
+        return self._collector.collect(plan)
+
+    def state_dict(self) -> StateTree:
+        """Returns seed and running episodes."""
+        return {"seed": self._seed, "collector": self._collector.state_dict()}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Like `restore`."""
+        self.restore(state)
+
+    def restore(self, state: StateTree) -> RestoreReport:
+        """Finds back into the running episodes."""
+        if int(state["seed"]) != self._seed:
+            self._seed = int(state["seed"])
+            self._collector = VectorCollector(self._vector, self._agent, self._seed)
+        return self._collector.restore(state["collector"])
+
+
+def _checked(parameters: Mapping[str, Any]) -> Any:
+    try:
+        return _PARAMETERS.validate_python(dict(parameters))
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, one['loc'][1:])) or 'agent'}: {one['msg']}" for one in error.errors())
+        raise ValueError(f"agent: {faults}") from error
