@@ -46,9 +46,9 @@ class EvaluationSettings:
     def __post_init__(self) -> None:
         if (self.n_steps is None) == (self.n_episodes is None):
             raise ValueError("set exactly one of eval_n_steps and eval_n_episodes, and give None for the other")
-        numbers = (("eval_interval", self.interval), ("eval_n_steps", self.n_steps), ("eval_n_episodes", self.n_episodes))
-        for name, value in numbers:
-            if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+        budget = ("eval_n_steps", self.n_steps) if self.n_episodes is None else ("eval_n_episodes", self.n_episodes)
+        for name, value in (("eval_interval", self.interval), budget):
+            if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 

@@ -1,0 +1,59 @@
+"""What the tests of the training functions share."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+
+def directories(outdir: Path) -> set[str]:
+    """Returns the names of the directories of a training."""
+    return {path.name for path in outdir.iterdir() if path.is_dir()}
+
+
+def table(outdir: Path) -> list[dict[str, str]]:
+    """Returns the rows of scores.txt."""
+    header, *rows = [line.split("\t") for line in (outdir / "scores.txt").read_text().splitlines()]
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def steps_of(outdir: Path) -> list[int]:
+    """Returns the steps at which was evaluated."""
+    return [int(row["steps"]) for row in table(outdir)]
+
+
+def manifest(directory: Path) -> dict[str, Any]:
+    """Returns the manifest of a snapshot."""
+    read: dict[str, Any] = json.loads((directory / "MANIFEST.json").read_text())
+    return read
+
+
+class Lines(logging.Handler):
+    """Keeps the lines of a logger of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.logger = logging.Logger("test", logging.INFO)  # noqa: LOG001 - one that nobody else has
+        self.logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+class Fake:
+    """A caller's evaluator: asked, counts, and scores 1, 2, 3 and so on at each interval."""
+
+    def __init__(self, interval: int = 1) -> None:
+        self.max_score = 0.0
+        self.asked: list[tuple[int, int]] = []
+        self.interval = interval
+        self.next = interval
+
+    def evaluate_if_necessary(self, t: int, episodes: int) -> float | None:
+        self.asked.append((t, episodes))
+        if t < self.next:
+            return None
+        self.next += self.interval
+        self.max_score += 1.0
+        return self.max_score

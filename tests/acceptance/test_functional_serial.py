@@ -1,0 +1,378 @@
+"""Rows P50 to P71: train_agent, train_agent_with_evaluation, hooks and records."""
+
+import logging
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from tests.acceptance.functional_kit import Fake, Lines, directories, manifest, steps_of, table
+from tests.support.foreign_agents import Scripted
+from tests.support.line_env import Counting, Line, Steady, lines
+from workers.core.errors import NumericalFailureError
+from workers.entrypoints.functional import train_agent, train_agent_with_evaluation
+from workers.hooks import EvaluationHook, FiniteStatisticsHook, LinearInterpolationHook, StepHook, learning_rate_setter, set_learning_rate
+
+
+def evaluated(agent: Any, env: Any, steps: int, outdir: Path, interval: int = 4, **options: Any) -> list[Any]:
+    """Trains with evaluation and returns the history."""
+    options = {"eval_n_steps": None, "eval_n_episodes": 1, "eval_interval": interval, "outdir": outdir, **options}
+    trained, history = train_agent_with_evaluation(agent, env, steps, **options)
+    assert trained is agent
+    return history
+
+
+def test_P50_train_agent_with_evaluation(tmp_path: Path) -> None:
+    agent, evaluator = Scripted(), Fake()
+    train_agent(agent, Line((3,)), 5, tmp_path, evaluator=evaluator)
+    assert len(agent.named("act")) == len(agent.named("observe")) == 5
+    assert evaluator.asked == [(3, 1), (5, 2)]
+    again = Scripted()
+    evaluated(again, Line((3,)), 5, tmp_path / "own", interval=1)
+    assert steps_of(tmp_path / "own") == [3, 5]
+    assert [row["episodes"] for row in table(tmp_path / "own")] == ["1", "2"]
+
+
+def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
+    agent, env = Scripted(), Line((3,))
+    train_agent(agent, env, 7, tmp_path / "new")
+    assert agent.t == 7
+    assert len(env.resets) == 3
+    assert directories(tmp_path / "new") == {"7_finish"}
+    assert (tmp_path / "new" / "7_finish" / "model.txt").read_text() == "7"
+    fresh = Scripted()
+    fresh.load(str(tmp_path / "new" / "7_finish"))
+    assert fresh.updates == 7
+    with pytest.raises(ValueError, match="steps must be a whole number"):
+        train_agent(agent, env, -1, tmp_path)
+    with pytest.raises(ValueError, match="train_agent takes one"):
+        train_agent(agent, lines(2), 4, tmp_path)
+
+
+def test_P51_seed_decides_the_episodes(tmp_path: Path) -> None:
+    def seeds(**options: Any) -> list[int | None]:
+        env = Line((3,))
+        train_agent(Scripted(), env, 9, tmp_path, **options)
+        return env.resets
+
+    assert seeds(seed=1) == seeds(seed=1) != seeds(seed=2)
+    np.random.seed(5)  # noqa: NPY002 - that of a caller
+    first, second = seeds(), seeds()
+    np.random.seed(5)  # noqa: NPY002
+    assert seeds() == first != second
+    assert len(set(first)) == 3
+
+
+def test_P52_evaluation_budget(tmp_path: Path) -> None:
+    for steps, episodes in ((5, 5), (None, None)):
+        with pytest.raises(ValueError, match="exactly one of eval_n_steps and eval_n_episodes"):
+            train_agent_with_evaluation(Scripted(), Line(), 5, steps, episodes, 5, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(("budget", "length", "episodes", "mean"), [(7, 3, 2, 3.0), (6, 3, 2, 3.0), (5, 9, 1, 5.0)])
+def test_P52_steps_of_an_evaluation(tmp_path: Path, budget: int, length: int, episodes: int, mean: float) -> None:
+    agent = Scripted()
+    history = evaluated(agent, Line((4,)), 4, tmp_path, eval_n_steps=budget, eval_n_episodes=None, eval_env=Line((length,)))
+    assert (history[0]["episodes"], history[0]["mean"]) == (episodes, mean)
+    assert len(agent.named("act", training=False)) == budget
+    assert agent.named("observe", training=False)[-1][-1] is True  # told of the cut
+
+
+def test_P53_eval_interval(tmp_path: Path) -> None:
+    evaluated(Scripted(), Line((7,)), 40, tmp_path, interval=10, eval_env=Line((7,)), eval_during_episode=True)
+    assert steps_of(tmp_path) == [10, 20, 30, 40]
+    evaluated(Scripted(), Line((7,)), 40, tmp_path / "late", interval=10)
+    assert steps_of(tmp_path / "late") == [14, 21, 35, 40]
+
+
+def test_P54_checkpoint_freq(tmp_path: Path) -> None:
+    evaluated(Scripted(), Line((3,)), 12, tmp_path, checkpoint_freq=4, save_best_so_far_agent=False)
+    assert directories(tmp_path) == {"4_checkpoint", "8_checkpoint", "12_finish"}
+    train_agent(Scripted(), Line((3,)), 12, tmp_path / "few", checkpoint_freq=2, keep_checkpoints=2)
+    assert directories(tmp_path / "few") == {"8_checkpoint", "10_checkpoint", "12_finish"}
+
+
+def test_P55_train_max_episode_len(tmp_path: Path) -> None:
+    agent = Scripted()
+    evaluated(agent, Line((0,)), 8, tmp_path, train_max_episode_len=3)
+    flags = [(call[4], call[5]) for call in agent.named("observe")]
+    assert flags == [(False, False), (False, False), (False, True)] * 2 + [(False, False)] * 2
+    asking = Scripted()
+    train_agent(asking, Line((0,), needs_reset_at=2), 4, tmp_path / "asks")
+    assert [(call[4], call[5]) for call in asking.named("observe")] == [(False, False), (False, True)] * 2
+    with pytest.raises(ValueError, match="maximum episode length"):
+        train_agent(asking, Line(), 4, tmp_path, max_episode_len=0)
+
+
+def test_P56_step_offset(tmp_path: Path) -> None:
+    agent, seen = Scripted(), []
+    evaluated(
+        agent, Line((7,)), 1_250, tmp_path, interval=300, step_offset=1_000, step_hooks=[lambda env, agent, step: seen.append(agent.t)]
+    )
+    assert seen[0] == 1_001
+    assert steps_of(tmp_path)[0] == 1_203
+    assert directories(tmp_path) == {"best", "1250_finish"}
+
+
+@pytest.mark.parametrize(("limit", "longest"), [(None, 3.0), (5, 5.0)])
+def test_P57_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: float) -> None:
+    agent = Scripted()
+    history = evaluated(agent, Line((0,)), 6, tmp_path, train_max_episode_len=3, eval_max_episode_len=limit, eval_env=Line((0,)))
+    assert history[0]["length_max"] == longest
+    assert agent.named("observe", training=False)[int(longest) - 1][4:] == (False, True)
+
+
+def test_P58_eval_env(tmp_path: Path) -> None:
+    env = Line((5,))
+    agent = Scripted()
+    evaluated(agent, env, 15, tmp_path, interval=1)
+    assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4, 5] * 3
+    assert steps_of(tmp_path) == [5, 10, 15]
+    assert env.steps == 15 + 15
+    own = Line((2,))
+    evaluated(agent, env, 15, tmp_path, interval=1, eval_env=own)
+    assert (env.steps, own.steps) == (45, 6)
+
+
+def test_P59_successful_score(tmp_path: Path) -> None:
+    history = evaluated(Scripted(), Line((3,)), 100, tmp_path, interval=4, successful_score=3.0)
+    assert [entry["step"] for entry in history] == [6]
+    assert directories(tmp_path) == {"best", "6_finish"}
+    assert manifest(tmp_path / "6_finish")["stop"] == "success_score"
+
+
+def test_P60_step_hooks(tmp_path: Path) -> None:
+    agent, env, calls = Scripted(), Line((3,)), []
+
+    def hook(given_env: Any, given_agent: Any, step: int) -> None:
+        calls.append((given_env is env, given_agent is agent, step, len(agent.named("observe"))))
+
+    train_agent(agent, env, 14, tmp_path, step_offset=10, step_hooks=[hook])
+    assert calls == [(True, True, 10 + number, number) for number in range(1, 5)]
+
+
+class Watching(EvaluationHook):
+    """Keeps what it is called with, and whether a best agent was there already."""
+
+    support_train_agent = True
+
+    def __init__(self, outdir: Path, error: BaseException | None = None) -> None:
+        self.outdir = outdir
+        self.error = error
+        self.calls: list[dict[str, Any]] = []
+
+    def __call__(self, **given: Any) -> None:
+        rows = len(table(self.outdir))
+        self.calls.append({**given, "best": (self.outdir / "best").exists(), "max": given["evaluator"].max_score, "rows": rows})
+        if self.error is not None:
+            raise self.error
+
+
+def test_P61_evaluation_hooks(tmp_path: Path) -> None:
+    agent, env, hook = Scripted(), Counting((3,)), Watching(tmp_path)
+    evaluated(agent, env, 12, tmp_path, interval=6, evaluation_hooks=[hook])
+    first, second = hook.calls
+    assert (first["best"], first["max"], first["rows"]) == (False, -np.inf, 1)
+    assert (second["best"], second["max"], second["rows"]) == (True, 3.0, 2)
+    assert (first["env"], first["agent"], first["step"]) == (env, agent, 6)
+    assert (first["eval_stats"]["mean"], first["eval_stats"]["episodes"], first["eval_stats"]["length_mean"]) == (3.0, 1, 3.0)
+    assert first["agent_stats"] == [("updates", 6)]
+    assert first["env_stats"] == [("laps", 3.0)]
+
+
+def test_P61_a_pruned_trial(tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna")
+    hook = Watching(tmp_path, optuna.TrialPruned())
+    with pytest.raises(optuna.TrialPruned):
+        evaluated(Scripted(), Line((3,)), 12, tmp_path, interval=6, evaluation_hooks=[hook])
+    assert directories(tmp_path) == {"6_except"}
+    assert steps_of(tmp_path) == [6]
+
+
+def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
+    env = Line((1, 1, 2, 2, 2, 3, 3))
+    agent = Scripted()
+    evaluated(agent, env, 12, tmp_path, interval=1)
+    saved = [call[2] for call in agent.calls if call[0] == "save"]
+    means = [float(row["mean"]) for row in table(tmp_path)]
+    improvements = sum(mean > max(means[:index], default=-np.inf) for index, mean in enumerate(means))
+    assert len([path for path in saved if path.endswith("/best.tmp")]) == improvements < len(means)
+    evaluated(Scripted(), Line((3,)), 12, tmp_path / "never", save_best_so_far_agent=False)
+    assert "best" not in directories(tmp_path / "never")
+
+
+def test_P63_use_tensorboard(tmp_path: Path) -> None:
+    evaluated(Scripted(), Counting((3,)), 12, tmp_path, interval=6, use_tensorboard=True)
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    tags = set(events.Tags()["scalars"])
+    assert {"agent/updates", "env/laps", "extras/meanplusstdev", "extras/meanminusstdev"} <= tags
+    assert {f"eval/{name}" for name in ("mean", "median", "max", "min", "stdev")} <= tags
+    assert [(event.step, event.value) for event in events.Scalars("eval/mean")] == [(6, 3.0), (12, 3.0)]
+
+
+def test_P63_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ImportError, match="pip install tensorboard"):
+        evaluated(Scripted(), Line(), 12, tmp_path, use_tensorboard=True)
+
+
+def test_P64_eval_during_episode(tmp_path: Path) -> None:
+    env = Line((5,))
+    for eval_env in (None, env):
+        with pytest.raises(ValueError, match="eval_during_episode: give an eval_env"):
+            evaluated(Scripted(), env, 12, tmp_path / "new", eval_during_episode=True, eval_env=eval_env)
+    assert not (tmp_path / "new").exists()
+    evaluator = Fake(interval=3)
+    train_agent(Scripted(), env, 7, tmp_path, evaluator=evaluator, eval_during_episode=True)
+    assert evaluator.asked == [(1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (6, 1), (7, 2)]
+
+
+def test_P65_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = Lines()
+    with caplog.at_level("INFO"):
+        evaluated(Scripted(), Line((3,)), 12, tmp_path, interval=6, logger=log.logger)
+    assert caplog.messages == []
+    assert f"outdir:{tmp_path} step:6 episode:1 R:3.0" in next(line for line in log.lines if "step:6" in line)
+    assert len([line for line in log.lines if "statistics" in line]) == 4
+    assert len([line for line in log.lines if line.startswith("evaluation episode")]) == 2
+    with caplog.at_level(logging.INFO):
+        train_agent(Scripted(), Line(), 3, tmp_path)
+    assert "R:3.0" in caplog.text
+
+
+def test_P66_return_value(tmp_path: Path) -> None:
+    agent = Scripted()
+    trained, history = train_agent_with_evaluation(agent, Line((3,)), 9, None, 2, 3, tmp_path)
+    assert trained is agent
+    assert [entry["step"] for entry in history] == [3, 6, 9]
+    spread = {"mean": 3.0, "median": 3.0, "stdev": 0.0, "max": 3.0, "min": 3.0}
+    expected = {"updates": 3, "eval_score": 3.0, "step": 3, "training_episodes": 1, "episodes": 2, **spread}
+    expected |= {f"length_{name}": value for name, value in spread.items()}
+    assert history[0] == expected | {name: history[0][name] for name in ("elapsed", "wall_time")}
+
+
+def test_P67_scores(tmp_path: Path) -> None:
+    evaluated(Scripted(), Counting((3,)), 12, tmp_path, interval=6)
+    header = (tmp_path / "scores.txt").read_text().splitlines()[0].split("\t")
+    assert header == ["steps", "episodes", "elapsed", "mean", "median", "stdev", "max", "min", "updates", "laps"]
+
+    class More(Scripted):
+        def get_statistics(self) -> list[tuple[str, Any]]:
+            return [("entropy", 0.5), *super().get_statistics()]
+
+    evaluated(More(), Counting((3,)), 18, tmp_path, interval=6, step_offset=12)
+    rows = table(tmp_path)
+    assert [(row["steps"], row["entropy"], row["updates"]) for row in rows] == [("6", "", "6"), ("12", "", "12"), ("18", "0.5", "6")]
+
+
+def test_P67_a_resume_appends(tmp_path: Path) -> None:
+    evaluated(Scripted(), Steady((3,)), 12, tmp_path, interval=3, checkpoint_freq=7)
+    history = evaluated(Scripted(), Steady((3,)), 18, tmp_path, interval=3, resume=tmp_path / "7_checkpoint")
+    assert steps_of(tmp_path) == [3, 6, 9, 12, 15, 18]
+    assert [entry["step"] for entry in history] == [3, 6, 9, 12, 15, 18]
+    evaluated(Scripted(), Steady((3,)), 3, tmp_path, interval=3)
+    assert steps_of(tmp_path) == [3]
+    assert len((tmp_path / "scores.1.txt").read_text().splitlines()) == 7  # nothing was lost
+
+
+@pytest.mark.parametrize("error", [ValueError("the robot fell over"), KeyboardInterrupt(), OSError(5, "gone")])
+def test_P68_exception(tmp_path: Path, error: BaseException) -> None:
+    agent = Scripted()
+    with pytest.raises(type(error)) as caught:
+        train_agent(agent, Line((4,), fail_at=7, error=error), 20, tmp_path)
+    assert caught.value is error
+    assert directories(tmp_path) == {"6_except"}
+    assert manifest(tmp_path / "6_except")["reason"] == "exception"
+    again = Scripted()
+    train_agent(again, Line((4,)), 20, tmp_path, resume="latest")
+    assert (again.t, len(again.named("act"))) == (20, 14)
+
+
+def test_P68_sigterm(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    def hook(env: Any, agent: Any, step: int) -> None:
+        if step == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_agent(Scripted(), Line((3,)), 20, tmp_path, step_hooks=[hook])
+    assert directories(tmp_path) == {"5_except"}
+    assert manifest(tmp_path / "5_except")["stop"] == "drain"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_P68_sigterm_during_an_evaluation(tmp_path: Path) -> None:
+    class Killing(Line):
+        def step(self, action: Any) -> Any:
+            if self.steps == 10:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return super().step(action)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluated(Scripted(), Line((3,)), 20, tmp_path, interval=3, eval_env=Killing((1_000_000,)))
+    assert directories(tmp_path) == {"3_except"}
+
+
+def test_P68_sigterm_is_left_alone_in_threads(tmp_path: Path) -> None:
+    thread = threading.Thread(target=train_agent, args=(Scripted(), Line(), 3, tmp_path))
+    thread.start()
+    thread.join()
+    assert directories(tmp_path) == {"3_finish"}
+
+
+def test_P69_step_hook(tmp_path: Path) -> None:
+    class Kept(StepHook):
+        def __init__(self) -> None:
+            self.steps: list[int] = []
+
+        def __call__(self, env: Any, agent: Any, step: int) -> None:
+            self.steps.append(step)
+
+    kept, plain = Kept(), []
+    train_agent(Scripted(), Line(), 3, tmp_path, step_hooks=(kept, lambda env, agent, step: plain.append(step)))
+    assert kept.steps == plain == [1, 2, 3]
+    with pytest.raises(TypeError, match="step_hooks: a int cannot be called"):
+        train_agent(Scripted(), Line(), 3, tmp_path, step_hooks=(3,))  # type: ignore[arg-type]
+
+
+def test_P70_linear_interpolation_hook() -> None:
+    calls: list[Any] = []
+    hook = LinearInterpolationHook(100, 1.0, 0.0, lambda *given: calls.append(given))
+    for step in (1, 100, 500):
+        hook("env", "agent", step)
+    assert calls == [("env", "agent", 1.0), ("env", "agent", 0.0), ("env", "agent", 0.0)]
+    for step in (0, 1, 17, 50, 99, 100, 101):
+        assert hook.value(step) == pytest.approx(np.interp(step, [1, 100], [1.0, 0.0]), abs=1e-15)
+    assert LinearInterpolationHook(1, 1.0, 0.0, print).value(1) == 0.0
+    with pytest.raises(ValueError, match="total_steps"):
+        LinearInterpolationHook(0, 1.0, 0.0, print)
+
+
+@pytest.mark.parametrize("setter", [set_learning_rate, learning_rate_setter("optimizer")])
+def test_P71_setter_on_torch_lr(tmp_path: Path, setter: Any) -> None:
+    agent = Scripted()
+    agent.optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=9.0)  # type: ignore[attr-defined]
+    hook = LinearInterpolationHook(11, 1.0, 0.0, setter)
+    train_agent(agent, Line(), 6, tmp_path, step_hooks=[hook])
+    assert agent.optimizer.param_groups[0]["lr"] == hook.value(6) == 0.5  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="Scripted has no torch optimiser"):
+        set_learning_rate(None, Scripted(), 1.0)
+
+
+def test_statistics_that_diverge_end_training(tmp_path: Path) -> None:
+    class Diverging(Scripted):
+        def get_statistics(self) -> list[tuple[str, Any]]:
+            return [("loss", float("nan") if self.t < 2 or self.t > 5 else 1.0)]
+
+    with pytest.raises(NumericalFailureError, match="loss is nan at step 6"):
+        train_agent(Diverging(), Line(), 20, tmp_path, step_hooks=[FiniteStatisticsHook(every=1)])
+    assert directories(tmp_path) == {"6_except"}
