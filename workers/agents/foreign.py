@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, OwnFiles, OwnFilesAt, StateTree
 from workers.networks.optimizers import optimizers_of
@@ -200,6 +199,8 @@ class ForeignAgent:
         Raises:
             ValueError: If the snapshot or the object has no such part.
         """
+        import torch  # noqa: PLC0415 - takes seconds to load, and an agent need not be made of it
+
         directory = state["files"].directory
         if "state" in state and self.exact:
             self._load_entries(state["state"], parts)
@@ -212,6 +213,8 @@ class ForeignAgent:
             self._load_attribute(Path(directory) / f"{name}.pt", name)
 
     def _load_entries(self, saved: Mapping[str, Any], parts: Sequence[str] | None) -> None:
+        import torch  # noqa: PLC0415 - as above
+
         now = self.wrapped.state_dict()
         names = [name for name, value in saved.items() if isinstance(value, dict | torch.Tensor) and not name.endswith("optimizer")]
         wanted = names if parts is None else list(parts)
@@ -220,6 +223,8 @@ class ForeignAgent:
         self.wrapped.load_state_dict({**now, **{name: saved[name] for name in wanted}})
 
     def _load_attribute(self, path: Path, name: str) -> None:
+        import torch  # noqa: PLC0415 - as above
+
         target = getattr(self.wrapped, name, None)
         if target is None or not path.exists():
             raise ValueError(f"resume_parts: {name!r} is no attribute of the agent that the snapshot has a file of")

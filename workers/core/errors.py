@@ -38,3 +38,14 @@ class InputExhaustedError(WorkerError):
 
 class NotCollectedError(WorkerError):
     """A part was used before it was given what it needs, for example `learn` before any collect."""
+
+
+def own_error(error: BaseException) -> BaseException:
+    """Returns what the environment itself raised, with the notes that were added since; any other error as it is."""
+    inner = error
+    while isinstance(inner, EnvironmentFailedError) and inner.__cause__ is not None:
+        inner = inner.__cause__
+    for note in getattr(error, "__notes__", ()):
+        if inner is not error:
+            inner.add_note(note)
+    return inner

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from multiprocessing import connection, parent_process
 from typing import Final
 
-from workers.entrypoints.process_group import Failed
+from workers.core.errors import own_error
+from workers.entrypoints.process_group import Done, Failed
 from workers.machine.processes import die_with_parent
 
 FAILED_EXIT: Final = 1
@@ -28,9 +29,10 @@ def run(parent: int, index: int, link: connection.Connection, body: Callable[[in
     status = 0
     try:
         body(index, link)
+        link.send(Done())
     except BaseException as error:  # noqa: BLE001 - the parent decides
         status = FAILED_EXIT
-        _report(link, error)
+        _report(link, own_error(error))
     link.close()
     if status:
         raise SystemExit(status)

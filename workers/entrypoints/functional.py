@@ -13,6 +13,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from workers.entrypoints.asynchronous import read_history as read_history
+from workers.entrypoints.asynchronous import train_agent_async as train_agent_async
 from workers.entrypoints.functional_records import History
 from workers.entrypoints.functional_run import ALL, EvaluationCall, TrainingCall, run_call
 from workers.entrypoints.renaming import other_name

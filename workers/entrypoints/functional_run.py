@@ -15,7 +15,7 @@ from palestra.contract.names import new_id
 from workers.agents.foreign import ForeignAgent
 from workers.build.runtime import device_name, versions
 from workers.collect.collector import VectorCollector
-from workers.core.errors import EnvironmentFailedError
+from workers.core.errors import EnvironmentFailedError, own_error
 from workers.core.types import StopReason, Unit
 from workers.entrypoints.functional_records import CallerEvaluator, EpisodeCount, EvaluationOutputs, Evaluations, History
 from workers.entrypoints.interrupts import Interrupts, TerminatedError
@@ -99,7 +99,7 @@ def run_call(call: TrainingCall) -> History:
             if run.interrupts.terminated and result.reason is StopReason.DRAIN:
                 raise TerminatedError("SIGTERM")
     except EnvironmentFailedError as error:
-        raise _own_error(error) from None
+        raise own_error(error) from None
     return run.evaluations.history
 
 
@@ -330,14 +330,3 @@ def _check(call: TrainingCall) -> None:
         raise ValueError(f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, not {call.resume_parts!r}")
     if call.resume_parts != ALL and call.resume is None:
         raise ValueError("resume_parts says what to take from a snapshot: give resume, too")
-
-
-def _own_error(error: EnvironmentFailedError) -> BaseException:
-    """Returns what the environment itself raised, with the notes that were added since."""
-    inner: BaseException = error
-    while isinstance(inner, EnvironmentFailedError) and inner.__cause__ is not None:
-        inner = inner.__cause__
-    for note in getattr(error, "__notes__", ()):
-        if inner is not error:
-            inner.add_note(note)
-    return inner

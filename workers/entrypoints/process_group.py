@@ -38,6 +38,11 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class Done:
+    """A process did all that it had to."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """An exception ended a process."""
 
@@ -81,6 +86,7 @@ class _Child:
     process: BaseProcess
     link: connection.Connection
     pidfd: int = -1
+    done: bool = False
     failed: bool = False
     ended: bool = False
 
@@ -119,8 +125,13 @@ class ProcessGroup:
 
     @property
     def alive(self) -> list[int]:
-        """Indices of the processes that run."""
-        return [child.index for child in self._children if not child.ended and not child.failed]
+        """Indices of the processes that have something left to do."""
+        return [child.index for child in self._children if not (child.ended or child.failed or child.done)]
+
+    @property
+    def begun(self) -> bool:
+        """Whether all were ready and were sent off."""
+        return not self._waiting
 
     def serve(self, overseer: Overseer, tick: float) -> None:
         """Listens until all processes ended. They begin together, once all are ready.
@@ -135,9 +146,7 @@ class ProcessGroup:
                 child = ears[ear]  # type: ignore[index]
                 if child.ended:
                     continue
-                if ear is child.link:
-                    self._listen(child, overseer)
-                else:
+                if ear is not child.link or not self._listen(child, overseer):
                     self._bury(child, overseer)
             overseer.look()
             if self._deadline is not None and time.monotonic() > self._deadline:
@@ -165,19 +174,26 @@ class ProcessGroup:
             if child.process.exitcode is not None:
                 child.process.close()
 
-    def _listen(self, child: _Child, overseer: Overseer) -> None:
+    def _listen(self, child: _Child, overseer: Overseer) -> bool:
+        """Hears one message; false where the process closed its end."""
         try:
             message = child.link.recv()
         except (EOFError, OSError):
-            self._bury(child, overseer)
-            return
-        if isinstance(message, Ready):
-            self._release(child)
-        elif isinstance(message, Failed):
-            child.failed = True
-            overseer.failed(child.index, message.raised(child.index), alive=self.alive)
-        else:
-            overseer.heard(child.index, message)
+            return False
+        match message:
+            case Ready():
+                self._release(child)
+            case Done():
+                child.done = True
+            case Failed():
+                self._fail(child, overseer, message.raised(child.index))
+            case _:
+                overseer.heard(child.index, message)
+        return True
+
+    def _fail(self, child: _Child, overseer: Overseer, error: BaseException) -> None:
+        child.failed = True
+        overseer.failed(child.index, error, alive=self.alive)
 
     def _release(self, child: _Child) -> None:
         self._waiting.discard(child.index)
@@ -191,25 +207,11 @@ class ProcessGroup:
         connection.wait([child.pidfd], _JOIN_SECONDS)
         _kill_session(child)
         child.process.join(_JOIN_SECONDS)
-        while _poll(child.link) and self._hear_last(child, overseer):
+        while _poll(child.link) and self._listen(child, overseer):
             pass
         child.ended = True
-        code = child.process.exitcode
-        if code != 0 and not child.failed:
-            child.failed = True
-            overseer.failed(child.index, _lost(child, code, waiting=child.index in self._waiting), alive=self.alive)
-
-    def _hear_last(self, child: _Child, overseer: Overseer) -> bool:
-        try:
-            message = child.link.recv()
-        except (EOFError, OSError):
-            return False
-        if isinstance(message, Failed):
-            child.failed = True
-            overseer.failed(child.index, message.raised(child.index), alive=[one for one in self.alive if one != child.index])
-        elif not isinstance(message, Ready):
-            overseer.heard(child.index, message)
-        return True
+        if not child.failed and not child.done:
+            self._fail(child, overseer, _lost(child, waiting=child.index in self._waiting))
 
 
 def wait_for_go(link: connection.Connection) -> bool:
@@ -221,7 +223,8 @@ def wait_for_go(link: connection.Connection) -> bool:
         return False
 
 
-def _lost(child: _Child, code: int | None, *, waiting: bool) -> ProcessFailedError:
+def _lost(child: _Child, *, waiting: bool) -> ProcessFailedError:
+    code = child.process.exitcode
     name = f"process {child.index} (pid {child.process.pid})"
     if code is None:
         return ProcessFailedError(f"{name} does not end, though it closed its connection")

@@ -157,6 +157,10 @@ class SharedClock(Clock):
         words = self._block.integers
         self.env_steps, self.episodes, self._updates = words[Slot.ENV_STEPS], words[Slot.EPISODES], words[Slot.UPDATES]
 
+    def begin(self) -> None:
+        """Counts the seconds of training from now on: that processes wait for one another before is none of it."""
+        self._started = self._time()
+
     def totals(self) -> StateTree:
         """Returns a `state_dict` with the counts of all processes as they are now."""
         words = self._block.integers

@@ -1,9 +1,9 @@
 """Hooks that end a run: divergence and success."""
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from workers.core.protocols import EngineView
 from workers.core.types import EvaluationResult, LearnReport, StateTree, StopReason
@@ -58,8 +58,8 @@ class NanGuardHook:
         self._pending.clear()
 
     def _is_finite(self, report: LearnReport) -> bool:
-        values = report.values
-        if isinstance(values, torch.Tensor):
+        values, torch = report.values, sys.modules.get("torch")
+        if torch is not None and isinstance(values, torch.Tensor):
             return bool(torch.isfinite(values[self._columns]).all())
         return bool(np.isfinite(np.asarray(values, np.float64)[self._columns]).all())
 

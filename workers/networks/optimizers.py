@@ -1,13 +1,20 @@
-"""Optimisers of torch that an object of somebody else's making holds."""
+"""Optimisers of torch that an object of somebody else's making holds. torch is looked at only where it is loaded already."""
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 
 def optimizers_of(holder: Any) -> Iterator[torch.optim.Optimizer]:
     """Yields those among an object's attributes, and those that an attribute of it wraps as its own attribute `optimizer`."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
     for value in tuple(getattr(holder, "__dict__", {}).values()):
         inner = value if isinstance(value, torch.optim.Optimizer) else getattr(value, "optimizer", None)
         if isinstance(inner, torch.optim.Optimizer):

@@ -1,0 +1,229 @@
+"""Environments, agents and hooks of tests with several processes: functions and classes of a module, without torch, so that processes start fast.
+
+What happens in a process is appended to a file of its own in a directory, one JSON document per line.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+
+def note(folder: str | Path, kind: str, **facts: Any) -> None:
+    """Appends one line, in one write."""
+    line = json.dumps({"pid": os.getpid(), **facts}) + "\n"
+    descriptor = os.open(Path(folder) / f"{kind}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(descriptor, line.encode())
+    os.close(descriptor)
+
+
+def notes(folder: str | Path, kind: str) -> list[dict[str, Any]]:
+    """Returns the lines of a kind."""
+    path = Path(folder) / f"{kind}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class ScriptedEnv(gym.Env[Any, Any]):
+    """Episodes of a fixed length; the observation counts steps, and its second number is the episode's seed."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, length: int = 5, reward: float = 1.0, returns: tuple[float, ...] = ()) -> None:
+        self.length = length
+        self.reward = reward
+        self.returns = returns
+        """Returns of the episodes in turn, instead of a reward per step."""
+        self.episode = -1
+        self.at = 0
+        self.mark = 0.0
+        self.closed = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.episode += 1
+        self.at = 0
+        self.mark = float(self.np_random.integers(1_000_000))
+        return self._observation(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.at += 1
+        over = self.at >= self.length
+        reward = self.reward
+        if self.returns:
+            reward = self.returns[self.episode % len(self.returns)] if over else 0.0
+        return self._observation(), reward, over, False, {}
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _observation(self) -> Any:
+        return np.array([self.at, self.mark])
+
+
+class NoisyEnv(ScriptedEnv):
+    """Rewards depend on the action, the step and the episode's seed."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, _, over, cut, info = super().step(action)
+        return observation, float(self.np_random.normal()) + 0.1 * float(action), over, cut, info
+
+
+class FailingEnv(ScriptedEnv):
+    """Raises in a step."""
+
+    def __init__(self, at_step: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.left = at_step
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.left -= 1
+        if self.left < 0:
+            raise LookupError("the maze has no exit")
+        return super().step(action)
+
+
+class TallyAgent:
+    """Learns nothing but sums: all of its state depends on everything that it saw."""
+
+    def __init__(self, folder: str | None = None, index: int = 0, rule: str = "alternate") -> None:
+        self.folder = folder
+        self.index = index
+        self.rule = rule
+        self.t = 0
+        self.total = 0.0
+        self.draws = 0.0
+        self.training = True
+        self.observed: list[tuple[bool, bool, bool]] = []
+
+    def act(self, observation: Any) -> int:
+        if self.training:
+            self.draws += float(np.random.rand())  # noqa: NPY002 - the global generator is what is tested
+        return (self.t + int(observation[0])) % 2
+
+    def observe(self, observation: Any, reward: float, done: bool, reset: bool) -> None:
+        if self.folder is not None:
+            note(self.folder, "observe", index=self.index, training=self.training, at=float(observation[0]), done=done, reset=reset)
+        if self.training:
+            self.t += 1
+            self.total = 0.9 * self.total + reward + 1e-6 * float(observation[1])
+
+    def save(self, dirname: str) -> None:
+        Path(dirname).mkdir(parents=True, exist_ok=True)
+        (Path(dirname) / "tally.json").write_text(json.dumps(self.state_dict()))
+
+    def load(self, dirname: str) -> None:
+        self.load_state_dict(json.loads((Path(dirname) / "tally.json").read_text()))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"t": self.t, "total": self.total, "draws": self.draws, "index": self.index}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.t, self.total, self.draws, self.index = state["t"], state["total"], state["draws"], state["index"]
+
+    def get_statistics(self) -> list[tuple[str, Any]]:
+        return [("total", self.total), ("draws", self.draws)]
+
+    @contextmanager
+    def eval_mode(self) -> Iterator[None]:
+        before, self.training = self.training, False
+        try:
+            yield
+        finally:
+            self.training = before
+
+
+def make_env(process_idx: int, test: bool, *, folder: str | None = None, kind: type[ScriptedEnv] = ScriptedEnv, **options: Any) -> ScriptedEnv:
+    """Notes its call, and makes an environment."""
+    if folder is not None:
+        note(folder, "make_env", index=process_idx, test=test)
+    return kind(**options)
+
+
+def make_env_of(process_idx: int, test: bool, *, train: dict[str, Any], evaluate: dict[str, Any]) -> ScriptedEnv:
+    """Makes another environment for evaluation than for training."""
+    return ScriptedEnv(**(evaluate if test else train))
+
+
+def make_failing(process_idx: int, test: bool, *, failing: int, at_step: int) -> ScriptedEnv:
+    """Makes an environment that raises in one process."""
+    return FailingEnv(at_step) if process_idx == failing and not test else ScriptedEnv()
+
+
+def make_broken(process_idx: int, test: bool, *, failing: int) -> ScriptedEnv:
+    """Cannot make one in one process."""
+    if process_idx == failing:
+        raise FileNotFoundError("no map of the maze")
+    return ScriptedEnv()
+
+
+def make_agent(process_idx: int, *, folder: str | None = None, noting: bool = False) -> TallyAgent:
+    """Notes its call, and makes an agent."""
+    if folder is not None:
+        note(folder, "make_agent", index=process_idx)
+    return TallyAgent(folder if noting else None, process_idx)
+
+
+class NoteSteps:
+    """A step hook that notes each step; it may wait a little, so that no process runs ahead."""
+
+    def __init__(self, folder: str, pause: float = 0.0) -> None:
+        self.folder = folder
+        self.pause = pause
+
+    def __call__(self, env: Any, agent: Any, step: int) -> None:
+        note(self.folder, "step", step=step, index=agent.index, env=type(env).__name__, agent=type(agent).__name__)
+        if self.pause:
+            time.sleep(self.pause)
+
+
+class SetAt:
+    """A step hook that sets an event at a step."""
+
+    def __init__(self, event: Any, step: int) -> None:
+        self.event = event
+        self.step = step
+
+    def __call__(self, env: Any, agent: Any, step: int) -> None:
+        if step == self.step:
+            self.event.set()
+
+
+class KillAt:
+    """A step hook that kills the process of an index once its agent made so many steps."""
+
+    def __init__(self, index: int, steps: int) -> None:
+        self.index = index
+        self.steps = steps
+
+    def __call__(self, env: Any, agent: Any, step: int) -> None:
+        if agent.index == self.index and agent.t >= self.steps:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class NoteEvaluations:
+    """An evaluation hook."""
+
+    support_train_agent_async = True
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, *, env: Any, agent: Any, evaluator: Any, step: int, eval_stats: Any, agent_stats: Any, env_stats: Any) -> None:
+        best = None if evaluator.max_score == -np.inf else float(evaluator.max_score)
+        facts = {"step": step, "mean": eval_stats["mean"], "best": best, "agent_stats": [list(one) for one in agent_stats], "env": type(env).__name__}
+        note(self.folder, "evaluation", **facts)
+
+
+class UnsupportedHook:
+    """An evaluation hook that does not say that it works here."""
+
+    def __call__(self, **facts: Any) -> None:
+        raise AssertionError
