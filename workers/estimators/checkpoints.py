@@ -82,8 +82,15 @@ class NoCheckpoints:
         return ""
 
 
-def make_saver(config: RunConfig, model_dir: Path, definition_hash: str, versions: dict[str, str]) -> Saver:
-    """Returns what writes the checkpoints of a training with this configuration."""
+def make_saver(config: RunConfig, model_dir: Path, made_by: tuple[str, dict[str, str]], on_saved: Callable[[Path], None]) -> Saver:
+    """Returns what writes the checkpoints of a training.
+
+    Args:
+        config: Says whether, and how many are kept.
+        model_dir: Created with the first one.
+        made_by: Name of the model function, and versions of the packages.
+        on_saved: Told of each checkpoint that can be resumed from.
+    """
     if not (config.saves_checkpoints and config.is_chief):
         return NoCheckpoints()
     if model_dir.exists():
@@ -92,14 +99,14 @@ def make_saver(config: RunConfig, model_dir: Path, definition_hash: str, version
         run_id=new_id("run"),
         attempt_id=new_id("att"),
         experiment_id=model_dir.name,
-        definition_hash=definition_hash,
+        definition_hash=made_by[0],
         seed=config.seed,
         parent=None,
-        versions=versions,
+        versions=made_by[1],
         device=config.device,
         resume_exact=config.device == "cpu",
     )
-    return Checkpoints(model_dir, owner, config.keep_checkpoint_max or None)
+    return Checkpoints(model_dir, owner, config.keep_checkpoint_max or None, on_saved)
 
 
 def all_checkpoints(model_dir: str | Path) -> dict[int, Path]:

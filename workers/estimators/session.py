@@ -7,6 +7,7 @@ at whose end there was nothing to learn. Steps of an agent between two updates a
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from torch import Tensor
@@ -44,6 +45,8 @@ class RunValues:
 
     results: Mapping[str, Any] = field(default_factory=dict)
     """Loss, metrics, predictions and extra ops of the spec, by name."""
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    """Loss and metrics alone, one number each."""
     loss: Tensor | None = None
     """`None` where nothing was learnt or evaluated."""
     episode: EpisodeRecord | None = None
@@ -117,6 +120,8 @@ class Session:
         self.now: Final = now
         self.hooks: Final = check_hooks(hooks)
         self.checkpoint_requested = False
+        self.checkpoint: Path | None = None
+        """The newest one that this training wrote."""
         self.stop_reason: StopReason | None = None
         self._context = RunContext(self)
         for hook in self.hooks:
@@ -168,6 +173,10 @@ class Session:
     def request_checkpoint(self) -> None:
         """Makes a checkpoint due behind the running run; without effect in an evaluation."""
         self.checkpoint_requested = True
+
+    def note_checkpoint(self, checkpoint: Path) -> None:
+        """Remembers a checkpoint that was written."""
+        self.checkpoint = checkpoint
 
     def state_dict(self) -> StateTree:
         """Returns the state of those hooks that have one."""

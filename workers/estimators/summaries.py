@@ -8,8 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from torch import Tensor
-
 from workers.estimators.session import RunValues, Session
 
 SUMMARIES_FILE: Final = "summaries.jsonl"
@@ -52,7 +50,7 @@ def summary_values(session: Session, values: RunValues) -> dict[str, Any]:
         found["learning_rate"] = learning_rate
     if (rate := variables.exploration_rate()) is not None:
         found["exploration_rate"] = rate
-    scalars = {name: float(value) for name, value in values.results.items() if _is_scalar(value)}
+    scalars = {name: float(value) for name, value in values.scalars.items()}
     return {**scalars, **found, **(_rewards(values) if values.episode is not None else {})}
 
 
@@ -63,10 +61,6 @@ def episode_values(session: Session, values: RunValues) -> dict[str, Any]:
 
 def _rewards(values: RunValues) -> dict[str, Any]:
     return {} if values.episode is None else {key: value for key, value in asdict(values.episode).items() if value is not None}
-
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, int | float) or (isinstance(value, Tensor) and value.numel() == 1)
 
 
 def _jsonable(value: Any) -> Any:

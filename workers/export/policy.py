@@ -9,32 +9,61 @@ import torch
 from safetensors.torch import save_file
 
 from workers.core.protocols import Agent
+from workers.export.onnx import write_onnx
+from workers.export.tracing import traced
 
-ExportFormat = Literal["weights", "program"]
+ExportFormat = Literal["weights", "program", "onnx"]
 
 
 def write_export(
     agent: Agent, directory: Path, formats: Sequence[ExportFormat], description: dict[str, Any], example: torch.Tensor
 ) -> list[Path]:
-    """Writes an agent's policy in the formats asked for.
+    """Writes an agent's policy in the formats asked for; see `write_module`.
 
     Args:
         agent: Whose policy.
         directory: Created; files in it are replaced.
-        formats: `weights`: `weights.safetensors` and `policy.json`; `program`: `policy.pt2`, a `torch.export` program.
+        formats: See `write_module`.
         description: What `policy.json` says, JSON values only.
         example: Observations [N, ...] with N of at least 2, to trace the program.
 
     Returns:
         The files.
     """
+    return write_module(agent.acting_module(), directory, formats, description, (example,))
+
+
+def write_module(
+    module: torch.nn.Module,
+    directory: Path,
+    formats: Sequence[ExportFormat],
+    description: dict[str, Any],
+    example: tuple[torch.Tensor, ...],
+) -> list[Path]:
+    """Writes a module, on the CPU and in eval mode, in the formats asked for.
+
+    Args:
+        module: Maps its inputs [N, ...] to outputs [N, ...].
+        directory: Created; files in it are replaced.
+        formats: `weights`: `weights.safetensors` and `policy.json`; `program`: `policy.pt2`, a `torch.export` program; `onnx`:
+            `policy.onnx`, which needs the packages onnx and onnxscript.
+        description: What `policy.json` says, JSON values only.
+        example: One tensor [N, ...] per input, with N of at least 2, to trace the program.
+
+    Returns:
+        The files.
+
+    Raises:
+        PartNotFoundError: If a format needs a package that is not installed here.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    module: torch.nn.Module = agent.acting_module()
     files: list[Path] = []
     if "weights" in formats:
         files += _write_weights(module, directory, description)
     if "program" in formats:
         files.append(_write_program(module, directory, example))
+    if "onnx" in formats:
+        files.append(write_onnx(module, directory / "policy.onnx", example))
     return files
 
 
@@ -47,8 +76,7 @@ def _write_weights(module: torch.nn.Module, directory: Path, description: dict[s
     return [weights, policy]
 
 
-def _write_program(module: torch.nn.Module, directory: Path, example: torch.Tensor) -> Path:
+def _write_program(module: torch.nn.Module, directory: Path, example: tuple[torch.Tensor, ...]) -> Path:
     path = directory / "policy.pt2"
-    program = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("N")},))
-    torch.export.save(program, path)
+    torch.export.save(traced(module, example), path)
     return path

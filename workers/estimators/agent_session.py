@@ -1,0 +1,154 @@
+"""The training of an agent, episode by episode: holds the engine, and drives it as far as its caller asks."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import gymnasium as gym
+
+from workers.collect.collector import VectorCollector
+from workers.core.rng import preserved_global_state, seed_global
+from workers.core.types import LearnSchedule, StateTree, StopReason
+from workers.estimators.acting import AgentLearner, Plumbing
+from workers.estimators.checkpoints import Saver
+from workers.estimators.environments import vector_of
+from workers.estimators.learning import SessionBridge
+from workers.estimators.run_config import RunConfig
+from workers.estimators.services import Bound, Services
+from workers.estimators.session import EpisodeRecord, Session
+from workers.loop.clock import Clock
+from workers.loop.engine import Engine
+from workers.loop.parts import Cadence, Parts
+from workers.snapshot.writing import LoadedSnapshot
+
+
+class Owner(Protocol):
+    """What a session needs of its agent."""
+
+    services: Services
+
+    @property
+    def config(self) -> RunConfig:
+        """Configuration."""
+        ...
+
+    def saver(self, session: Session) -> Saver:
+        """Returns what writes checkpoints."""
+        ...
+
+    def newest(self) -> LoadedSnapshot | None:
+        """Returns where to go on from."""
+        ...
+
+
+class AgentSession:
+    """A training of one agent in one environment; a context that saves the last checkpoint when it is left.
+
+    Args:
+        env: The environment; not closed.
+        session: Hooks and counters.
+        make_learner: Makes the learner with a schedule.
+        bound: Where the training ends.
+        owner: The agent.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        session: Session,
+        make_learner: Callable[[LearnSchedule], AgentLearner],
+        bound: Bound,
+        owner: Owner,
+    ) -> None:
+        self.env = env
+        self.session = session
+        self.ended = False
+        """Whether the training is over."""
+        self._learner = make_learner(LearnSchedule(every_env_steps=1, updates=1))
+        self._default = self._learner.plumbing
+        self._bound = bound
+        self._owner = owner
+        self._engine: Engine | None = None
+        self._ticks: Iterator[Clock] | None = None
+        self._open = ExitStack()
+
+    @property
+    def default_plumbing(self) -> Plumbing:
+        """What `Agent.train` passes to `Agent.run_episode`."""
+        return self._default
+
+    @property
+    def reason(self) -> StopReason:
+        """Why the training ended."""
+        return StopReason.REQUESTED if self._engine is None else self._engine.result.reason
+
+    def run_episode(self, plumbing: Plumbing, schedule: LearnSchedule) -> EpisodeRecord | None:
+        """Drives the engine to the end of one episode; see `Agent.run_episode`."""
+        ticks = self._begun(schedule)
+        self._learner.plumbing = plumbing
+        self._learner.take_record()
+        for _ in ticks:
+            if (record := self._learner.take_record()) is not None:
+                return record
+        self.ended = True
+        return self._learner.take_record()
+
+    def __enter__(self) -> Self:
+        self._open.enter_context(preserved_global_state())
+        seed_global(self._owner.config.seed)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if error is None:
+                self._finish()
+            elif self._engine is not None and isinstance(error, Exception | KeyboardInterrupt) and not self._has_failed():
+                self._engine.save_after(error)
+        finally:
+            self._open.close()
+
+    def _finish(self) -> None:
+        """Ends a training that its caller left on purpose."""
+        if self._engine is None or self._ticks is None or self.ended:
+            return
+        self._engine.request_stop(StopReason.REQUESTED)
+        for _ in self._ticks:
+            pass
+        self.ended = True
+
+    def _has_failed(self) -> bool:
+        """Whether the engine raised itself, and saved: its loop is over then."""
+        return getattr(self._ticks, "gi_frame", None) is None
+
+    def _begun(self, schedule: LearnSchedule) -> Iterator[Clock]:
+        """Returns the engine's loop, standing where the newest checkpoint does when it is first asked for."""
+        if self._engine is None or self._ticks is None:
+            self._learner.learn_schedule = schedule
+            self._engine = self._new_engine()
+            if (newest := self._owner.newest()) is not None:
+                self._engine.restore(_with_schedule(newest.state, schedule))
+            self._ticks = self._engine.ticks()
+        elif self._learner.learn_schedule != schedule:
+            raise ValueError("first_update and update_frequency are those of the session's first episode: begin another session")
+        return self._ticks
+
+    def _new_engine(self) -> Engine:
+        owner, learner = self._owner, self._learner
+        env = vector_of(self.env, owner.config.max_episode_steps)
+        parts = Parts(
+            agent=learner,
+            collector=VectorCollector(env, learner, owner.config.seed),
+            recorder=owner.services.recorder,
+            snapshotter=owner.saver(self.session),
+            control=owner.services.control,
+            hooks=(SessionBridge(self.session, learner.close_boundary),),
+        )
+        return Engine(parts, Cadence(budget=self._bound), owner.services.time)
+
+
+def _with_schedule(state: StateTree, schedule: LearnSchedule) -> StateTree:
+    """Returns a state that goes on by another schedule: when to learn is a matter of the call, not of the checkpoint."""
+    every = schedule.every_env_steps
+    following = (state["clock"]["env_steps"] // every + 1) * every
+    return {**state, "loop": {**state["loop"], "learning": {"next": following}, "warmup_end": schedule.warmup_env_steps}}

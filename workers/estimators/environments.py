@@ -1,0 +1,62 @@
+"""Environments of agents: one Gymnasium environment as the engine steps it."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.wrappers import TimeLimit
+
+from workers.envs.episode import EpisodeEnv
+from workers.envs.vector import SerialVector
+
+
+def check_env(env: Any) -> None:
+    """Raises TypeError where something is not a Gymnasium environment."""
+    if not isinstance(env, gym.Env):
+        raise TypeError(f"env must be a gymnasium.Env, not {type(env).__name__}")
+
+
+def vector_of(env: gym.Env[Any, Any], max_episode_steps: int | None, seed: Callable[[], int] | None = None) -> SerialVector:
+    """Returns an environment as a vector of one, whose running episode can be saved.
+
+    Time limits that wrap the environment are taken over: a limit that is out of sight could not be brought back at a resume.
+
+    Args:
+        env: The environment.
+        max_episode_steps: Time limit in env_steps beside its own; `None` for none.
+        seed: Returns the seed of each episode, whatever the caller of `begin` says; `None` leaves it to that caller.
+    """
+    limits = [] if max_episode_steps is None else [max_episode_steps]
+    while isinstance(env, TimeLimit):
+        limits.append(env._max_episode_steps)  # noqa: SLF001 - Gymnasium offers no other way to read it
+        env = env.env
+    inner = env if seed is None else _Seeded(env, seed)
+    return SerialVector([lambda: EpisodeEnv(inner, 0, min(limits, default=None))])
+
+
+def copy_of(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Returns another environment of the same kind, so that an evaluation leaves the training's alone.
+
+    Raises:
+        TypeError: If it can neither be copied nor made again.
+    """
+    try:
+        return deepcopy(env)
+    except Exception as error:
+        if env.spec is not None:
+            return gym.make(env.spec)
+        message = f"env cannot be copied for evaluation ({type(error).__name__}: {error}): give a function that makes it in place of it"
+        raise TypeError(message) from error
+
+
+class _Seeded(gym.Wrapper[Any, Any, Any, Any]):
+    """Begins its episodes from seeds of its own."""
+
+    def __init__(self, env: gym.Env[Any, Any], seed: Callable[[], int]) -> None:
+        super().__init__(env)
+        self._seed = seed
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        del seed
+        return self.env.reset(seed=self._seed(), options=options)

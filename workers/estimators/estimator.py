@@ -1,0 +1,192 @@
+"""Supervised models: trained by the one engine, evaluated and asked for predictions from their checkpoints."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workers.core.rng import derive_seed, preserved_global_state, seed_global
+from workers.estimators.base import ModelOwner, check_bounds, log
+from workers.estimators.basic_hooks import StopAfterNEvalsHook
+from workers.estimators.batches import BatchCollector, InputFn, as_batches, is_one_batch, rows_in, tensors
+from workers.estimators.episode_hooks import EpisodeCheckpointSaverHook
+from workers.estimators.learning import SessionBridge, SupervisedLearner, values_of
+from workers.estimators.model_function import ModelFn
+from workers.estimators.modes import Modes
+from workers.estimators.results import write_result
+from workers.estimators.run_config import RunConfig
+from workers.estimators.services import Bound
+from workers.estimators.session import Session, SessionRunHook, check_hooks
+from workers.estimators.step_hooks import StepCheckpointSaverHook, StopAtStepHook
+from workers.estimators.variables import Variables
+from workers.loop.engine import Engine
+from workers.loop.parts import Cadence, Parts
+from workers.snapshot.writing import LoadedSnapshot
+
+SAVE_SECONDS = 600.0
+"""Between two checkpoints, where the configuration names no cadence."""
+
+
+class Estimator(ModelOwner):
+    """A supervised model; its state lives in the checkpoints of `model_dir`, so another estimator of the same directory goes on from there.
+
+    Args:
+        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see `workers.estimators.variables`.
+        model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory.
+        config: Configuration.
+        params: Hyperparameters of the model function.
+
+    Raises:
+        ValueError: If the model function does not accept what it will be given, or two different directories are named.
+    """
+
+    def __init__(
+        self,
+        model_fn: ModelFn,
+        model_dir: str | Path | None = None,
+        config: RunConfig | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(model_fn, model_dir, config, params)
+
+    def train(
+        self, input_fn: InputFn, hooks: Sequence[SessionRunHook] | None = None, steps: int | None = None, max_steps: int | None = None
+    ) -> "Estimator":
+        """Trains until a bound is reached, the input ends or a hook asks to stop.
+
+        Args:
+            input_fn: Returns batches; see `workers.estimators.batches`.
+            hooks: Called around each update.
+            steps: So many updates more; two calls of 10 make 20. The training counts as paused behind them.
+            max_steps: So many updates in the life of the model; two calls of 10 make 10.
+
+        Returns:
+            The estimator.
+
+        Raises:
+            ValueError: If a bound is below 1 or both are given.
+            TypeError: If a hook is none.
+        """
+        check_bounds(steps=steps, max_steps=max_steps)
+        extra = check_hooks(hooks)
+        if max_steps is not None and self.global_step >= max_steps:
+            log.info("estimator.already_trained", global_step=self.global_step, max_steps=max_steps)
+            return self
+        all_hooks = [*self._default_hooks(extra), *extra, *([] if steps is None else [StopAtStepHook(num_steps=steps)])]
+        with preserved_global_state():
+            seed_global(self._config.seed)
+            engine = self._engine(input_fn, all_hooks, Bound(updates=max_steps))
+            result = engine.run()
+        log.info("estimator.trained", global_step=engine.clock.updates, reason=result.reason.value)
+        return self
+
+    def evaluate(
+        self,
+        input_fn: InputFn,
+        steps: int | None = None,
+        hooks: Sequence[SessionRunHook] | None = None,
+        checkpoint_path: str | Path | None = None,
+        name: str | None = None,
+    ) -> dict[str, Any]:
+        """Evaluates a checkpoint, and appends the result to the series of a name.
+
+        Args:
+            input_fn: Returns batches.
+            steps: So many batches, or until the input ends.
+            hooks: Called around each batch.
+            checkpoint_path: Which one; `None` for the newest.
+            name: The series: `eval_<name>` in `model_dir`.
+
+        Returns:
+            `loss` and the model's metrics, each a mean over examples, and `global_step`.
+
+        Raises:
+            ValueError: If `steps` is below 1, or the input is empty.
+            EstimatorNotTrainedError: If there is no checkpoint.
+        """
+        check_bounds(steps=steps)
+        bound = StopAfterNEvalsHook(steps)
+        loaded = self._load(checkpoint_path)
+        given = input_fn()
+        batches = [given] if steps is None and is_one_batch(given) else as_batches(given)
+        variables = self._variables(loaded)
+        session = Session(variables, [*check_hooks(hooks), bound], self.model_dir, self.services.time)
+        with preserved_global_state():
+            seed_global(derive_seed(self._config.seed, "evaluation", variables.global_step, bits=53))
+            result = {**self._mean_values(session, iter(batches)), "global_step": variables.global_step}
+        session.end()
+        write_result(self.model_dir, name, result)
+        log.info("estimator.evaluated", series=name or "", **result)
+        return result
+
+    def predict(
+        self, input_fn: InputFn, predict_keys: Sequence[str] | None = None, checkpoint_path: str | Path | None = None
+    ) -> Iterator[dict[str, torch.Tensor]]:
+        """Yields the predictions of each example.
+
+        Args:
+            input_fn: Returns batches, whose labels are not looked at.
+            predict_keys: Which predictions; `None` for all.
+            checkpoint_path: Of which checkpoint; `None` for the newest.
+
+        Raises:
+            EstimatorNotTrainedError: If there is no checkpoint.
+        """
+        variables = self._variables(self._load(checkpoint_path))
+        given = input_fn()
+        for features, _ in [given] if is_one_batch(given) else as_batches(given):
+            spec = self._model(variables, tensors(features, variables.device), None, Modes.PREDICT)
+            chosen = {key: value for key, value in spec.predictions.items() if predict_keys is None or key in predict_keys}
+            for row in range(rows_in(features)):
+                yield {key: value[row] for key, value in chosen.items()}
+
+    # Private
+
+    def _engine(self, input_fn: InputFn, hooks: Sequence[SessionRunHook], bound: Bound) -> Engine:
+        """Returns an engine that stands where the newest checkpoint does."""
+        variables = Variables(self._config.seed, self._config.device)
+        session = Session(variables, hooks, self.model_dir, self.services.time)
+        parts = Parts(
+            agent=SupervisedLearner(self._model, variables, session),
+            collector=BatchCollector(input_fn),
+            recorder=self.services.recorder,
+            snapshotter=self.saver(session),
+            control=self.services.control,
+            hooks=(SessionBridge(session),),
+        )
+        engine = Engine(parts, Cadence(budget=bound), self.services.time)
+        if (newest := self.newest()) is not None:
+            engine.restore(newest.state)
+        return engine
+
+    def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
+        config, hooks = self._config, self._step_hooks()
+        has_own = any(isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given)
+        if config.saves_checkpoints and not has_own:
+            steps = config.save_checkpoints_steps or None
+            hooks.append(StepCheckpointSaverHook(None if steps else config.save_checkpoints_secs or SAVE_SECONDS, steps))
+        return hooks
+
+    def _variables(self, loaded: LoadedSnapshot) -> Variables:
+        variables = Variables(self._config.seed, self._config.device)
+        variables.load_state_dict(loaded.state["agent"]["variables"])
+        return variables
+
+    def _mean_values(self, session: Session, batches: Iterator[tuple[Any, Any]]) -> dict[str, float]:
+        """Returns loss and metrics as means over examples, of batches until the input ends or a hook asks to stop."""
+        sums: dict[str, float] = {}
+        rows = 0
+        session.start()
+        while not session.should_stop() and (batch := next(batches, None)) is not None:
+            count = rows_in(batch[0])
+            for name, value in session.run(self._evaluating(session.variables, batch)).scalars.items():
+                sums[name] = sums.get(name, 0.0) + count * float(value)
+            rows += count
+        if not rows:
+            raise ValueError("the evaluation's input holds no batch: let eval_input_fn return at least one")
+        return {name: value / rows for name, value in sums.items()}
+
+    def _evaluating(self, variables: Variables, batch: tuple[Any, Any]) -> Callable[[], Any]:
+        features, labels = (tensors(one, variables.device) for one in batch)
+        return lambda: values_of(self._model(variables, features, labels, Modes.EVAL))

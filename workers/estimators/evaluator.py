@@ -1,0 +1,85 @@
+"""Evaluates a model on the batches of an input, between its updates or of a snapshot."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from workers.core.errors import DefinitionError
+from workers.core.protocols import ClockView
+from workers.core.rng import preserved_global_state, seed_global
+from workers.core.types import EvaluationResult
+from workers.estimators.batches import InputFn, as_batches, rows_in, tensors
+from workers.estimators.learning import values_of
+from workers.estimators.model_function import ModelFunction
+from workers.estimators.modes import Modes
+from workers.estimators.variables import Variables
+from workers.evaluate.evaluator import SeedRule, summarise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """What of a model's metrics is the score."""
+
+    metric: str = "loss"
+    minimize: bool = True
+    """Take minus the metric, so that a higher score is better."""
+
+    def score(self, metrics: Mapping[str, float]) -> float:
+        """Returns the score.
+
+        Raises:
+            DefinitionError: If the model has no such metric.
+        """
+        if self.metric not in metrics:
+            raise DefinitionError(f"evaluation.metric: the model has no {self.metric!r}; it has {', '.join(sorted(metrics))}")
+        return -metrics[self.metric] if self.minimize else metrics[self.metric]
+
+
+class ModelEvaluator:
+    """Takes loss and metrics as means over the examples of an input. A pass counts as one episode, its return is the score.
+
+    Args:
+        model: The model function, called with mode EVAL.
+        variables: What the model keeps; evaluated as they are at each evaluation.
+        input_fn: Returns batches, afresh for each evaluation.
+        steps: Batches; `None` for all that the input has.
+        scoring: What the score is.
+        seeds: For models that draw random numbers.
+    """
+
+    def __init__(
+        self, model: ModelFunction, variables: Variables, input_fn: InputFn, steps: int | None, scoring: Scoring, seeds: SeedRule
+    ) -> None:
+        self._model = model
+        self._variables = variables
+        self._input_fn = input_fn
+        self._steps = steps
+        self._scoring = scoring
+        self._seeds = seeds
+
+    def evaluate(self, clock: ClockView) -> EvaluationResult:
+        """Runs one evaluation."""
+        seed = self._seeds(clock)
+        with preserved_global_state():
+            seed_global(seed)
+            metrics, batches = self._means()
+        result = summarise([self._scoring.score(metrics)], [batches], seed)
+        return replace(result, metrics=metrics)
+
+    def close(self) -> None:
+        """Does nothing: an input is let go behind each evaluation."""
+
+    def _means(self) -> tuple[dict[str, float], int]:
+        sums: dict[str, float] = {}
+        rows = batches = 0
+        variables = self._variables
+        for features, labels in as_batches(self._input_fn()):
+            inputs, wanted = tensors(features, variables.device), tensors(labels, variables.device)
+            count = rows_in(features)
+            for name, value in values_of(self._model(variables, inputs, wanted, Modes.EVAL)).scalars.items():
+                sums[name] = sums.get(name, 0.0) + count * float(value)
+            rows, batches = rows + count, batches + 1
+            if batches == self._steps:
+                break
+        if not rows:
+            raise DefinitionError("evaluation_input: it holds no batch: it must give at least one")
+        return {name: value / rows for name, value in sums.items()}, batches

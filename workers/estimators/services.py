@@ -1,0 +1,74 @@
+"""What surrounds a training: replaced by a worker, silent where a script trains by itself."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workers.core.protocols import ClockView, Control, Recorder, TimeSource
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, StopReason, Unit
+
+
+class SilentRecorder:
+    """Records nothing: summaries of a script's training are written by hooks."""
+
+    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+        """Does nothing."""
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Does nothing."""
+
+    def epoch(self, clock: ClockView) -> None:
+        """Does nothing."""
+
+    def flush(self) -> None:
+        """Does nothing."""
+
+    def state_dict(self) -> StateTree:
+        """Returns nothing."""
+        return {}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes nothing over."""
+
+
+class NoOrders:
+    """Nobody outside orders a stop."""
+
+    order: StopReason | None = None
+
+    def acknowledge(self, reason: StopReason) -> None:
+        """Does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Final values on the clock, in the life of the model; none at all trains for ever."""
+
+    updates: int | None = None
+    episodes: int | None = None
+
+    def exhausted(self, clock: ClockView) -> bool:
+        """Returns whether a bound is reached."""
+        return self.reached(clock.updates, clock.episodes)
+
+    def reached(self, updates: int, episodes: int) -> bool:
+        """Returns whether a bound is reached with these counts."""
+        return (self.updates is not None and updates >= self.updates) or (self.episodes is not None and episodes >= self.episodes)
+
+    def room(self, clock: ClockView, unit: Unit) -> int:
+        """Returns how much of `unit` is left, at least 0; 2**63 without a bound on it."""
+        bounds: Mapping[Unit, tuple[int | None, int]] = {
+            Unit.UPDATES: (self.updates, clock.updates),
+            Unit.EPISODES: (self.episodes, clock.episodes),
+        }
+        bound, at = bounds.get(unit, (None, 0))
+        return 2**63 if bound is None else max(0, bound - at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What surrounds the trainings of one estimator or agent."""
+
+    recorder: Recorder = field(default_factory=SilentRecorder)
+    control: Control = field(default_factory=NoOrders)
+    time: TimeSource = time.monotonic

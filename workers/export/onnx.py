@@ -1,0 +1,58 @@
+"""ONNX: the exchange format that other runtimes read. Needs the packages onnx and onnxscript, which a worker may lack."""
+
+import contextlib
+import importlib.util
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from workers.core.errors import PartNotFoundError
+from workers.export.tracing import traced
+
+PACKAGES: Final = ("onnx", "onnxscript")
+
+
+def write_onnx(module: torch.nn.Module, path: Path, example: tuple[torch.Tensor, ...]) -> Path:
+    """Writes a module as one ONNX file whose first dimension is dynamic; inputs are called `input_0` …, the output `output`.
+
+    Args:
+        module: On the CPU, in eval mode.
+        path: Replaced.
+        example: One tensor [N, ...] per input, with N of at least 2.
+
+    Raises:
+        PartNotFoundError: If a package is missing.
+    """
+    missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
+    if missing:
+        raise PartNotFoundError(f"the export format onnx needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+    with _quiet():
+        converted = torch.onnx.export(
+            traced(module, example),
+            input_names=[f"input_{index}" for index in range(len(example))],
+            output_names=["output"],
+            dynamo=True,
+            external_data=False,
+        )
+        if converted is None:
+            raise RuntimeError("torch.onnx.export returned no program")
+        converted.save(str(path), external_data=False)
+    return path
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter talks on stdout, logs, and warns about its own parts."""
+    level = logging.getLogger("torch.onnx").level
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.getLogger("torch.onnx").setLevel(level)
