@@ -1,8 +1,6 @@
-"""Rows P72-P82, the record of a run, and what must never be in it."""
+"""The record of a run, and what must never be in it. The rows P72 to P82 are in `tests/acceptance`."""
 
-import argparse
 import json
-import re
 import subprocess
 from pathlib import Path
 
@@ -44,50 +42,6 @@ def read(directory: str, name: str) -> str:
     return (Path(directory) / f"{name}.txt").read_text()
 
 
-def test_p72_id_is_deterministic_and_needs_git(tree: Path) -> None:
-    first = generate_exp_id(argv=["train.py", "--lr", "1"])
-    assert first == generate_exp_id(argv=["train.py", "--lr", "1"])
-    assert re.fullmatch(r"[0-9a-f]{40}-[0-9a-f]{16}", first)
-
-
-def test_p72_outside_git_is_an_error(outside: Path) -> None:
-    with pytest.raises(RuntimeError, match="not in a git work tree"):
-        generate_exp_id()
-
-
-def test_p72_without_a_commit_is_an_error(outside: Path) -> None:
-    git("init", "-q")
-    with pytest.raises(RuntimeError, match="no commit yet"):
-        generate_exp_id()
-
-
-def test_p73_prefix(tree: Path) -> None:
-    assert generate_exp_id("cartpole", ["a"]) == "cartpole-" + generate_exp_id(argv=["a"])
-    with pytest.raises(ValueError, match="plain name"):
-        generate_exp_id("../up")
-
-
-def test_p74_arguments_and_every_change_of_the_tree_give_another_id(tree: Path) -> None:
-    seen = {generate_exp_id(argv=["a"]), generate_exp_id(argv=["b"])}
-    (tree / "agent.py").write_text("lr = 2\n")
-    seen.add(generate_exp_id(argv=["a"]))
-    (tree / "new.py").write_text("x")
-    seen.add(generate_exp_id(argv=["a"]))
-    (tree / "new.py").write_text("y")
-    seen.add(generate_exp_id(argv=["a"]))
-    (tree / "new.py").rename(tree / "other.py")
-    seen.add(generate_exp_id(argv=["a"]))
-    assert len(seen) == 6
-
-
-def test_p74_default_arguments_are_read_at_the_call(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["one.py"])
-    first = generate_exp_id()
-    monkeypatch.setattr("sys.argv", ["two.py"])
-    assert generate_exp_id() != first
-    assert first == generate_exp_id(argv=["one.py"])
-
-
 def test_the_id_of_a_subdirectory_covers_the_whole_tree(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree / "sub").mkdir()
     (tree / "new.py").write_text("x")
@@ -101,99 +55,6 @@ def test_ignored_files_are_not_part_of_the_id(tree: Path) -> None:
     before = generate_exp_id(argv=["a"])
     (tree / "out.log").write_text("x")
     assert generate_exp_id(argv=["a"]) == before
-
-
-def test_p75_files(tree: Path) -> None:
-    directory = prepare_output_dir({"lr": 1}, argv=["train.py"])
-    assert {path.name for path in Path(directory).iterdir()} == {
-        ".gitignore",
-        *(f"{name}.txt" for name in ("args", "command", "environ", "start", "git-head", "git-status", "git-log", "git-diff")),
-    }
-    assert (
-        read(directory, "git-head").strip()
-        == subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    )
-    assert "first" in read(directory, "git-log")
-
-
-def test_p75_no_git_files_outside(outside: Path) -> None:
-    directory = prepare_output_dir({"lr": 1})
-    assert {path.name for path in Path(directory).iterdir()} == {"args.txt", "command.txt", "environ.txt", "start.txt"}
-
-
-@pytest.mark.parametrize("args", [{"lr": 0.1, "layers": [64, 64], "name": "ü"}, argparse.Namespace(lr=0.1, layers=[64, 64], name="ü")])
-def test_p76_args_round_trip(outside: Path, args: object) -> None:
-    directory = prepare_output_dir(args, exp_id="x")  # type: ignore[arg-type]
-    assert json.loads(read(directory, "args")) == {"lr": 0.1, "layers": [64, 64], "name": "ü"}
-
-
-def test_p76_what_has_no_json_form_is_refused_before_anything_exists(outside: Path) -> None:
-    with pytest.raises(TypeError):
-        prepare_output_dir({"env": object()}, exp_id="x")
-    assert list(outside.iterdir()) == []
-
-
-def test_p77_basedir(outside: Path) -> None:
-    assert Path(prepare_output_dir({}, exp_id="x")).resolve() == outside / "x"
-    assert Path(prepare_output_dir({}, basedir=outside / "a" / "b", exp_id="x")) == outside / "a" / "b" / "x"
-
-
-def test_p78_exp_id(tree: Path) -> None:
-    assert Path(prepare_output_dir({}, exp_id="given")).name == "given"
-    assert Path(prepare_output_dir({}, argv=["a"])).name == generate_exp_id(argv=["a"])
-
-
-def test_p78_outside_git_the_time_names_the_directory(outside: Path) -> None:
-    assert re.fullmatch(r"\d{8}T\d{6}\.\d{6}", Path(prepare_output_dir({})).name)
-
-
-@pytest.mark.parametrize("name", ["", "..", "a/b", "/etc"])
-def test_p78_an_exp_id_is_never_a_path(outside: Path, name: str) -> None:
-    with pytest.raises(ValueError, match="plain name"):
-        prepare_output_dir({}, exp_id=name)
-    assert list(outside.iterdir()) == []
-
-
-def test_p79_argv_is_in_the_command_file_and_in_the_id(tree: Path) -> None:
-    directory = prepare_output_dir({}, argv=["train.py", "--name", "two words"])
-    assert read(directory, "command") == "train.py --name 'two words'"
-    assert Path(directory).name != Path(prepare_output_dir({}, argv=["other.py"])).name
-
-
-def test_p80_time_format(outside: Path) -> None:
-    assert re.fullmatch(r"\d{4}_run", Path(prepare_output_dir({}, time_format="%Y_run")).name)
-    prepare_output_dir({}, exp_id="x")
-    prepare_output_dir({}, exp_id="x", time_format="%Y")
-    assert [path.name for path in outside.glob("x.*.backup") if re.fullmatch(r"x\.\d{4}\.backup", path.name)]
-
-
-def test_p81_backup_has_the_old_content(outside: Path) -> None:
-    directory = Path(prepare_output_dir({"lr": 1}, exp_id="x"))
-    (directory / "scores.txt").write_text("1")
-    prepare_output_dir({"lr": 2}, exp_id="x")
-    (backup,) = outside.glob("x.*.backup")
-    assert (backup / "scores.txt").read_text() == "1"
-    assert json.loads((backup / "args.txt").read_text()) == {"lr": 1}
-    assert json.loads((directory / "args.txt").read_text()) == {"lr": 2}
-    assert len((backup / "start.txt").read_text().splitlines()) == 1
-
-
-def test_p81_backups_of_one_moment_do_not_collide(outside: Path) -> None:
-    for _ in range(3):
-        prepare_output_dir({}, exp_id="x", time_format="same")
-    assert sorted(path.name for path in outside.iterdir()) == ["x", "x.same-1.backup", "x.same.backup"]
-
-
-def test_p81_no_backup(outside: Path) -> None:
-    for _ in range(2):
-        prepare_output_dir({}, exp_id="x", make_backup=False)
-    assert [path.name for path in outside.iterdir()] == ["x"]
-
-
-def test_p82_a_restart_has_the_same_directory_and_appends_a_line(tree: Path) -> None:
-    first = prepare_output_dir({}, argv=["a"])
-    assert prepare_output_dir({}, argv=["a"], make_backup=False) == first
-    assert len(read(first, "start").splitlines()) == 2
 
 
 def test_only_allow_listed_variables_are_recorded(outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
