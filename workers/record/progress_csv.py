@@ -37,7 +37,7 @@ class ProgressCsv:
         """
         old_columns, old_rows = read_rows(self.path)
         kept = [list(row) for row in rows]
-        if [cells[: len(columns)] for cells in old_rows[: len(kept)]] != kept or (old_rows and not kept):
+        if old_rows and (not kept or [cells[: len(columns)] for cells in old_rows[: len(kept)]] != kept):
             self._set_aside()
         self._columns, self._rows = list(columns), len(kept)
         if (self._columns, kept) != (old_columns, old_rows):

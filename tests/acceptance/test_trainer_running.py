@@ -1,0 +1,456 @@
+"""Rows of garage's Trainer about collecting, epochs, train and resume; G5 to G41 for both trainers."""
+
+import builtins
+import csv
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, Reinforce, names
+from workers.collect.samplers import LocalSampler
+from workers.entrypoints import trainer_plots
+from workers.entrypoints.trainer import ExperimentStats, NotSetupError, TorchTrainer, TrainArgs, Trainer
+from workers.snapshot import SnapshotConfig
+from workers.snapshot.writing import read_snapshot
+
+Kind = type[Trainer]
+
+
+@pytest.fixture(params=[Trainer, TorchTrainer])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Either trainer: what a row says of one holds for the other."""
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def ready(kind: Kind, path: Path, mode: str = "all", gap: int = 1, **options: Any) -> tuple[Any, CountingAlgo]:
+    """Returns a trainer that is set up with an algorithm that counts."""
+    env = options.pop("env", None) or CountingEnv()
+    algo = options.pop("algo", None) or CountingAlgo(env, **options)
+    trainer = kind(SnapshotConfig(path, mode, gap))
+    trainer.setup(algo, env)
+    return trainer, algo
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with (path / "progress.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def saved(path: Path, name: str) -> dict[str, Any]:
+    return read_snapshot(path / name).state
+
+
+def test_G1_experiment_stats(tmp_path: Path) -> None:
+    stats = ExperimentStats(total_epoch=3, total_itr=7, total_env_steps=90, last_episode=[{"rewards": np.arange(3.0)}])
+    assert (stats.total_epoch, stats.total_itr, stats.total_env_steps) == (3, 7, 90)
+    trainer, _ = ready(Trainer, tmp_path)
+    trainer.train(2, 10, store_episodes=True)
+    second, _ = ready(Trainer, tmp_path / "second")
+    second.restore(tmp_path)
+    assert (second.stats.total_epoch, second.stats.total_itr, second.stats.total_env_steps) == (1, 2, 20)
+    np.testing.assert_equal(second.stats.last_episode, trainer.stats.last_episode)
+    assert len(second.stats.last_episode) == 2
+
+
+def test_G2_train_args(tmp_path: Path) -> None:
+    args = TrainArgs(n_epochs=4, batch_size=10, plot=False, store_episodes=True, pause_for_plot=True, start_epoch=2)
+    assert args == TrainArgs(4, 10, False, True, True, 2)
+    trainer, _ = ready(Trainer, tmp_path)
+    trainer.train(3, 10)
+    assert trainer.train_args.start_epoch == 0
+    assert ready(Trainer, tmp_path / "second")[0].restore(tmp_path).start_epoch == 3
+    with pytest.raises(ValueError, match="n_epochs"):
+        TrainArgs(-1, 10, False, False, False, 0)
+
+
+def test_G3_snapshot_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for trainer in (Trainer(None), Trainer()):
+        trainer.setup(CountingAlgo(CountingEnv()), None)
+        trainer.train(1, 5)
+    assert names(tmp_path / "data/local/experiment") == ["params"]
+
+    class Config:
+        snapshot_dir, snapshot_mode, snapshot_gap = tmp_path, "sometimes", 1
+
+    with pytest.raises(ValueError, match="snapshot_mode must be one of"):
+        Trainer(Config())
+    with pytest.raises(ValueError, match="snapshot_gap must be 1"):
+        SnapshotConfig(tmp_path, "last", 2)
+    with pytest.raises(TypeError, match="lacks snapshot_dir"):
+        Trainer("data")
+
+
+def test_G4_setup(tmp_path: Path) -> None:
+    trainer = Trainer(SnapshotConfig(tmp_path))
+    trainer.setup(CountingAlgo(None), None)
+    assert trainer.train(1, 5) is not None
+    assert trainer.get_env_copy() is None
+    algo = CountingAlgo(CountingEnv())
+    algo.policy.value = 40.0
+    trainer.setup(algo, None)
+    assert algo.policy.value == 40.0
+    assert trainer.obtain_episodes(0, 5).agent_infos["value"][0] == 40.0
+
+
+def test_G5_obtain_episodes(kind: Kind, tmp_path: Path) -> None:
+    trainer, _ = ready(kind, tmp_path)
+    batch = trainer.obtain_episodes(0, 12)
+    assert batch.lengths.tolist() == [5, 5, 5]
+    assert trainer.total_env_steps == 15
+    assert batch.last_observations[:, 0].tolist() == [5, 5, 5]
+    assert batch.step_types[:5].tolist() == [0, 1, 1, 1, 2]
+
+
+def test_G6_itr(kind: Kind, tmp_path: Path) -> None:
+    trainer, algo = ready(kind, tmp_path)
+    forwarded: list[int] = []
+    obtain = algo._sampler.obtain_samples
+    algo._sampler.obtain_samples = lambda itr, *args, **kwargs: forwarded.append(itr) or obtain(itr, *args, **kwargs)
+    one, two = trainer.obtain_episodes(0, 10), trainer.obtain_episodes(77, 10)
+    assert forwarded == [0, 77]
+    np.testing.assert_array_equal(one.observations, two.observations)
+
+
+def test_G7_batch_size(kind: Kind, tmp_path: Path) -> None:
+    trainer, algo = ready(kind, tmp_path)
+    with pytest.raises(ValueError, match="no batch_size: give it here, or to train"):
+        trainer.obtain_episodes(0)
+    lengths: list[int] = []
+    algo.body = lambda trainer, _: lengths.append(int(trainer.obtain_episodes(0).lengths.sum()))
+    trainer.train(1, 8)
+    assert lengths == [10]
+    with pytest.raises(ValueError, match="batch_size must be a whole number of at least 1"):
+        trainer.obtain_episodes(0, 0)
+
+
+def test_G8_agent_update(kind: Kind, tmp_path: Path) -> None:
+    trainer, algo = ready(kind, tmp_path, n_workers=2)
+    algo.policy.value = 3.0
+    assert set(trainer.obtain_episodes(0, 5).agent_infos["value"]) == {3.0}
+    algo.exploration_policy = ConstantPolicy(8.0)
+    assert set(trainer.obtain_episodes(0, 5).agent_infos["value"]) == {8.0}
+    batch = trainer.obtain_episodes(0, 10, agent_update=[{"value": 1.0}, {"value": 2.0}])
+    assert [batch.agent_infos["value"][part][0] for part in batch.slices()] == [1.0, 2.0]
+    assert set(trainer.obtain_episodes(0, 5, agent_update=ConstantPolicy(9.0)).agent_infos["value"]) == {9.0}
+    with pytest.raises(ValueError, match="agent_update is a list of 3, but the sampler has 2 workers"):
+        trainer.obtain_episodes(0, 5, agent_update=[{"value": 1.0}] * 3)
+
+
+def test_G9_env_update(kind: Kind, tmp_path: Path) -> None:
+    trainer, _ = ready(kind, tmp_path, n_workers=2)
+    assert trainer.obtain_episodes(0, 5).lengths.tolist() == [5, 5]
+    assert trainer.obtain_episodes(0, 5, env_update=CountingEnv(3)).lengths.tolist() == [3, 3]
+    assert trainer.obtain_episodes(0, 5).lengths.tolist() == [3, 3]
+    assert trainer.obtain_episodes(0, 5, env_update=[CountingEnv(2), CountingEnv(7)]).lengths.tolist() == [2, 7]
+    assert trainer.obtain_episodes(0, 5, env_update=lambda old: CountingEnv(old.length + 1)).lengths.tolist() == [3, 8]
+    with pytest.raises(ValueError, match="env_update is a list of 1"):
+        trainer.obtain_episodes(0, 5, env_update=[CountingEnv(2)])
+
+
+def test_G10_no_sampler(kind: Kind, tmp_path: Path) -> None:
+    trainer = kind(SnapshotConfig(tmp_path))
+    trainer.setup(CountingAlgo(None), None)
+    with pytest.raises(ValueError, match="CountingAlgo has no sampler"):
+        trainer.obtain_episodes(0, 5)
+
+
+def test_G11_obtain_samples(kind: Kind, tmp_path: Path) -> None:
+    env = gym.make("CartPole-v1")
+    first, second = (ready(kind, tmp_path / name, env=env, algo=Reinforce(env))[0] for name in "ab")
+    second._session.algo.policy.load_state_dict(first._session.algo.policy.state_dict())
+    batch, samples = first.obtain_episodes(0, 50), second.obtain_samples(0, 50)
+    assert len(samples) == len(batch)
+    for sample, part in zip(samples, batch.slices(), strict=True):
+        for name in ("observations", "next_observations", "actions", "rewards", "step_types"):
+            np.testing.assert_array_equal(sample[name], getattr(batch, name)[part])
+        assert {"env_infos", "agent_infos", "episode_infos"} < set(sample)
+    with pytest.raises(ValueError, match="batch_size"):
+        second.obtain_samples(0)
+
+
+def test_G23_log_diagnostics(kind: Kind, tmp_path: Path) -> None:
+    trainer, _ = ready(kind, tmp_path)
+    trainer.train(2, 10)
+    table = rows(tmp_path)
+    assert [row["TotalEnvSteps"] for row in table] == ["10", "20"]
+    assert all(float(row["TotalTime"]) >= float(row["EpochTime"]) > 0 for row in table)
+    assert all(float(row["StepsPerSecond"]) > 0 for row in table)
+    with pytest.raises(NotSetupError):
+        kind(SnapshotConfig(tmp_path)).log_diagnostics()
+
+
+def test_G24_pause_for_plot(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(builtins, "input", asked.append)
+    trainer, _ = ready(kind, tmp_path)
+    trainer.train(2, 10, pause_for_plot=True)
+    assert asked == []
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True, raising=False)
+    trainer.train(2, 10)
+    assert asked == []
+    trainer.train(2, 10, pause_for_plot=True)
+    assert len(asked) == 2
+    monkeypatch.setattr(trainer_plots.multiprocessing, "parent_process", object)
+    trainer.log_diagnostics(pause_for_plot=True)
+    assert len(asked) == 2
+
+
+def test_G25_train(kind: Kind, tmp_path: Path) -> None:
+    with pytest.raises(NotSetupError, match="setup"):
+        kind(SnapshotConfig(tmp_path)).train(1)
+    trainer, algo = ready(kind, tmp_path, env=CountingEnv(reward=2.0))
+    assert trainer.train(3, 10) == 10.0
+    assert algo.seen == [0, 1, 2]
+    algo.returned = 77.0
+    assert trainer.train(2, 10) == 77.0
+    assert algo.seen == [0, 1, 2, 0, 1]
+    assert trainer.step_itr == 5
+
+
+def test_G26_n_epochs(kind: Kind, tmp_path: Path) -> None:
+    trainer, algo = ready(kind, tmp_path)
+    assert trainer.train(0, 10) is None
+    assert algo.seen == []
+    assert names(tmp_path) == []
+    for wrong in (-1, 1.5, True):
+        with pytest.raises(ValueError, match="n_epochs must be a whole number"):
+            trainer.train(wrong)
+
+
+def test_G27_batch_size(kind: Kind, tmp_path: Path) -> None:
+    trainer, _ = ready(kind, tmp_path)
+    trainer.train(1, 11)
+    assert trainer.total_env_steps == 15
+    with pytest.raises(ValueError, match="no batch_size"):
+        trainer.train(1)
+
+
+def test_G28_plot(kind: Kind, tmp_path: Path) -> None:
+    trainer, _ = ready(kind, tmp_path)
+    trainer.train(2, 10, plot=True)
+    films = sorted((tmp_path / "plots").glob("*.mp4"))
+    assert [film.name for film in films] == ["epoch_0.mp4", "epoch_1.mp4"]
+    assert all(film.stat().st_size > 100 for film in films)
+    for env, message in ((None, "plot=True films"), (CountingEnv(render_mode=None), "render_mode='rgb_array'")):
+        trainer.setup(CountingAlgo(None), env)
+        with pytest.raises(ValueError, match=message):
+            trainer.train(1, 10, plot=True)
+
+
+def test_G29_store_episodes(kind: Kind, tmp_path: Path) -> None:
+    for store in (False, True):
+        trainer, _ = ready(kind, tmp_path / str(store))
+        trainer.train(1, 10, store_episodes=store)
+        kept = saved(tmp_path / str(store), "itr_0")["trainer"]["stats"]["last_episode"]
+        assert (kept is not None) is store
+    assert [len(episode["rewards"]) for episode in kept] == [5, 5]
+
+
+def test_G30_pause_for_plot(kind: Kind, tmp_path: Path) -> None:
+    trainer, _ = ready(kind, tmp_path)
+    trainer.train(1, 10, pause_for_plot=True)
+    assert trainer.train_args.pause_for_plot is True
+    assert ready(kind, tmp_path / "second")[0].restore(tmp_path).pause_for_plot is True
+
+
+def test_G31_step_epochs(kind: Kind, tmp_path: Path) -> None:
+    trainer, algo = ready(kind, tmp_path)
+    trace: list[Any] = []
+
+    def body(trainer: Any, epoch: int) -> None:
+        table = rows(tmp_path) if (tmp_path / "progress.csv").exists() else []
+        trace.append((epoch, trainer.step_itr, names(tmp_path), len(table)))
+
+    algo.body = body
+    trainer.train(3, 10)
+    assert trace == [(0, 1, [], 0), (1, 2, ["itr_0"], 1), (2, 3, ["itr_0", "itr_1"], 2)]
+    assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
+    assert len(rows(tmp_path)) == 3
+    with pytest.raises(NotSetupError):
+        next(kind(SnapshotConfig(tmp_path)).step_epochs())
+
+
+def test_G32_step_itr_and_step_episode(kind: Kind, tmp_path: Path) -> None:
+    trainer, algo = ready(kind, tmp_path)
+
+    def body(trainer: Any, epoch: int) -> None:
+        trainer.step_itr += 10
+        trainer.step_episode = [{"mine": np.array([epoch])}]
+
+    algo.body = body
+    trainer.train(2, 10, store_episodes=True)
+    stats = saved(tmp_path, "itr_1")["trainer"]["stats"]
+    assert (stats["total_itr"], stats["total_epoch"]) == (22, 1)
+    assert stats["last_episode"][0]["mine"].tolist() == [1]
+
+
+def test_G33_break(kind: Kind, tmp_path: Path) -> None:
+    trainer, algo = ready(kind, tmp_path)
+    algo.body = lambda _, epoch: "break" if epoch == 2 else None
+    trainer.train(5, 10)
+    assert algo.seen == [0, 1, 2]
+    assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
+    assert len(rows(tmp_path)) == 3
+    assert saved(tmp_path, "itr_2")["trainer"]["stats"]["total_itr"] == 3
+    assert read_snapshot(tmp_path / "itr_2").manifest.stop == "requested"
+    algo.body = lambda *_: None
+    trainer.resume()
+    assert algo.seen == [0, 1, 2, 3, 4]
+
+
+def test_G34_resume(kind: Kind, tmp_path: Path) -> None:
+    fresh, algo = ready(kind, tmp_path / "second")
+    with pytest.raises(NotSetupError, match="restore"):
+        fresh.resume()
+    ready(kind, tmp_path)[0].train(2, 10)
+    fresh.restore(tmp_path)
+    fresh.resume(4)
+    assert algo.seen == [0, 1, 2, 3]
+    assert names(tmp_path / "second") == ["itr_2", "itr_3"]
+
+
+def test_G35_n_epochs(kind: Kind, tmp_path: Path) -> None:
+    ready(kind, tmp_path)[0].train(5, 10)
+    trainer, algo = ready(kind, tmp_path / "second")
+    trainer.restore(tmp_path)
+    trainer.resume(n_epochs=10)
+    assert algo.seen[5:] == [5, 6, 7, 8, 9]
+    for reached in (10, 3, 0, None):
+        assert trainer.resume(n_epochs=reached) is None
+    assert len(algo.seen) == 10
+
+
+def test_G36_batch_size(kind: Kind, tmp_path: Path) -> None:
+    ready(kind, tmp_path)[0].train(2, 10)
+    trainer, _ = ready(kind, tmp_path / "second")
+    trainer.restore(tmp_path)
+    trainer.resume(n_epochs=3, batch_size=20)
+    assert trainer.total_env_steps == 40
+    trainer.resume(n_epochs=4)
+    assert trainer.total_env_steps == 60
+    assert trainer.train_args.batch_size == 20
+
+
+def test_G37_plot_store_pause(kind: Kind, tmp_path: Path) -> None:
+    first, _ = ready(kind, tmp_path)
+    first.train(1, 10, plot=True, store_episodes=True, pause_for_plot=True)
+    trainer, _ = ready(kind, tmp_path / "second")
+    trainer.restore(tmp_path)
+    trainer.resume(2)
+    args = trainer.train_args
+    assert (args.plot, args.store_episodes, args.pause_for_plot) == (True, True, True)
+    assert (tmp_path / "second/plots/epoch_1.mp4").exists()
+    trainer.resume(3, plot=False, store_episodes=False, pause_for_plot=False)
+    args = trainer.train_args
+    assert (args.plot, args.store_episodes, args.pause_for_plot) == (False, False, False)
+    assert not (tmp_path / "second/plots/epoch_2.mp4").exists()
+    assert saved(tmp_path / "second", "itr_2")["trainer"]["stats"]["last_episode"] is None
+
+
+def test_G38_return_value(kind: Kind, tmp_path: Path) -> None:
+    ready(kind, tmp_path)[0].train(1, 10)
+    trainer, algo = ready(kind, tmp_path / "second", env=CountingEnv(reward=3.0))
+    trainer.restore(tmp_path)
+    assert trainer.resume(3) == 15.0
+    algo._sampler = None
+    trainer.setup(algo, None)
+    assert math.isnan(trainer.resume(4))
+
+
+def test_G40_get_env_copy(kind: Kind, tmp_path: Path) -> None:
+    env = CountingEnv()
+    trainer, _ = ready(kind, tmp_path, env=env)
+    env.reset()
+    copied = trainer.get_env_copy()
+    copied.step(0)
+    copied.step(0)
+    assert (env.at, copied.at) == (0, 2)
+    cart = gym.make("CartPole-v1", render_mode="rgb_array")
+    cart.reset(seed=1)
+    cart.render()
+    trainer.setup(CountingAlgo(None), cart)
+    other = trainer.get_env_copy()
+    other.reset(seed=2)
+    assert other.unwrapped is not cart.unwrapped
+    assert not np.array_equal(other.unwrapped.state, cart.unwrapped.state)
+    other.close()
+    cart.close()
+    trainer.setup(CountingAlgo(None), None)
+    assert trainer.get_env_copy() is None
+
+
+def test_G41_total_env_steps(kind: Kind, tmp_path: Path) -> None:
+    trainer, algo = ready(kind, tmp_path)
+    assert trainer.total_env_steps == 0
+
+    def body(trainer: Any, _: int) -> None:
+        trainer.total_env_steps += 100
+
+    algo.body = body
+    trainer.train(1, 10)
+    assert trainer.total_env_steps == 110
+    assert rows(tmp_path)[0]["TotalEnvSteps"] == "110"
+    second, _ = ready(kind, tmp_path / "second")
+    second.restore(tmp_path)
+    assert second.total_env_steps == 110
+    with pytest.raises(ValueError, match="total_env_steps"):
+        second.total_env_steps = -1
+
+
+def test_G42_not_setup_error() -> None:
+    assert issubclass(NotSetupError, Exception)
+    error = NotSetupError("set it up", 3)
+    assert error.args == ("set it up", 3)
+    try:
+        raise error
+    except NotSetupError as caught:
+        assert caught.with_traceback(None).__traceback__ is None
+
+
+def test_G48_progress_file(tmp_path: Path) -> None:
+    trainer, algo = ready(Trainer, tmp_path)
+    algo.body = lambda trainer, epoch: trainer.log("Late", epoch * 2) if epoch >= 3 else None
+    trainer.train(5, 10)
+    assert [row["Late"] for row in rows(tmp_path)] == ["", "", "", "6", "8"]
+    assert [row["Value"] for row in rows(tmp_path)] == ["1.0", "2.0", "3.0", "4.0", "5.0"]
+
+
+def test_G49_worker_cleanup(kind: Kind, tmp_path: Path) -> None:
+    for index, raised in enumerate((RuntimeError, KeyboardInterrupt, SystemExit)):
+        path = tmp_path / str(index)
+        trainer, algo = ready(kind, path)
+        closed: list[bool] = []
+        assert isinstance(algo._sampler, LocalSampler)
+        algo._sampler.shutdown_worker = lambda closed=closed: closed.append(True)  # type: ignore[method-assign, misc]
+
+        def body(_: Any, epoch: int, raised: type[BaseException] = raised) -> None:
+            if epoch == 1:
+                raise raised("in the body")
+
+        algo.body = body
+        with pytest.raises(raised):
+            trainer.train(4, 10)
+        assert closed == [True]
+        assert names(path) == ["exception", "itr_0"]
+        assert read_snapshot(path / "exception").manifest.reason == "exception"
+        second, counted = ready(kind, path / "second")
+        assert second.restore(path).start_epoch == 1
+        second.restore(path, "exception")
+        assert counted.policy.value == 2.0

@@ -1,0 +1,168 @@
+"""Algorithms, policies and environments for the tests of the garage-style trainer, importable by spawned processes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from torch import nn
+
+from workers.collect.episodes import EpisodeBatch
+from workers.collect.samplers import LocalSampler
+from workers.core.recipes import rebuildable
+
+
+@rebuildable
+class CountingEnv(gym.Env[Any, Any]):
+    """Episodes of `length` steps that terminate; the observation is the number of the step, the reward `reward`."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 - Gymnasium's own
+
+    def __init__(self, length: int = 5, reward: float = 1.0, render_mode: str | None = "rgb_array") -> None:
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+        self.action_space = gym.spaces.Discrete(2)
+        self.length, self.reward, self.render_mode = length, reward, render_mode
+        self.at = 0
+        self.resets = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.at = 0
+        self.resets += 1
+        return self._observation(), {"reset": self.resets}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.at += 1
+        info = {"odd": 1.0} if self.at % 2 else {}
+        return self._observation(), self.reward, self.at >= self.length, False, info
+
+    def render(self) -> Any:
+        return np.full((16, 16, 3), self.at, np.uint8)
+
+    def _observation(self) -> Any:
+        return np.array([self.at, self.length], np.float32)
+
+
+@rebuildable
+class ConstantPolicy:
+    """Acts by its one parameter, and tells it."""
+
+    def __init__(self, value: float = 0.0) -> None:
+        self.value = value
+
+    def get_action(self, observation: Any) -> tuple[int, dict[str, Any]]:
+        return int(self.value) % 2, {"value": self.value}
+
+    def get_param_values(self) -> dict[str, float]:
+        return {"value": self.value}
+
+    def set_param_values(self, values: dict[str, float]) -> None:
+        self.value = values["value"]
+
+
+@rebuildable
+class CountingAlgo:
+    """Learns by counting: an epoch adds 1 to the policy's parameter.
+
+    Args:
+        env: Sampled from; `None` for an algorithm without a sampler.
+        body: Called in each epoch, after collecting and learning.
+    """
+
+    def __init__(self, env: Any = None, length: int | None = None, n_workers: int = 1) -> None:
+        self.policy = ConstantPolicy()
+        self.max_episode_length = length or 50
+        self.seen: list[int] = []
+        self.returned: Any = None
+        self._sampler = None if env is None else LocalSampler(self.policy, env, length, n_workers=n_workers, seed=5)
+        self.body: Callable[[Any, int], Any] = lambda trainer, epoch: None
+
+    def train(self, trainer: Any) -> Any:
+        for epoch in trainer.step_epochs():
+            if self._sampler is not None:
+                trainer.step_episode = trainer.obtain_samples(trainer.step_itr)
+            self.policy.value += 1
+            self.seen.append(epoch)
+            trainer.log("Value", self.policy.value)
+            trainer.step_itr += 1
+            if self.body(trainer, epoch) == "break":
+                break
+        return self.returned
+
+
+@rebuildable
+class TorchPolicy(nn.Module):
+    """Draws actions from a small network's probabilities."""
+
+    def __init__(self, observations: int, actions: int) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(observations, 8), nn.Tanh(), nn.Linear(8, actions))
+
+    def forward(self, observation: torch.Tensor) -> torch.distributions.Categorical:
+        return torch.distributions.Categorical(logits=self.net(observation))
+
+    def get_action(self, observation: Any) -> tuple[int, dict[str, Any]]:
+        actions, infos = self.get_actions(np.asarray(observation)[None])
+        return int(actions[0]), {name: value[0] for name, value in infos.items()}
+
+    def get_actions(self, observations: Any) -> tuple[Any, dict[str, Any]]:
+        with torch.no_grad():
+            drawn = self(torch.as_tensor(np.asarray(observations), dtype=torch.float32))
+            actions = drawn.sample()
+        return actions.numpy(), {"log_prob": drawn.log_prob(actions).numpy()}
+
+
+@rebuildable
+class Reinforce:
+    """REINFORCE as a user would write it: no state_dict, an optimiser, a running baseline, a generator of its own."""
+
+    def __init__(self, env: Any, learning_rate: float = 0.01, sampler: Any = None) -> None:
+        self.policy = TorchPolicy(env.observation_space.shape[0], int(env.action_space.n))
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=learning_rate)
+        self.baseline = 0.0
+        self.history: list[float] = []
+        self.shuffler = np.random.default_rng(3)
+        self._sampler = sampler or LocalSampler(self.policy, env, max_episode_length=60, seed=11)
+
+    def train(self, trainer: Any) -> float | None:
+        average = None
+        for _ in trainer.step_epochs():
+            batch = trainer.obtain_episodes(trainer.step_itr)
+            trainer.step_episode = batch
+            average = float(np.mean(trainer.log_performance(trainer.step_itr, batch, 0.99, prefix="Train")))
+            self._train_once(batch)
+            self.history.append(average)
+            trainer.log("Policy/Baseline", self.baseline)
+            trainer.step_itr += 1
+        return average
+
+    def _train_once(self, batch: EpisodeBatch) -> None:
+        returns = np.concatenate([np.cumsum(batch.rewards[part][::-1])[::-1] for part in batch.slices()])
+        order = self.shuffler.permutation(len(returns))
+        noise = 1e-3 * torch.rand(len(order))  # from the global generator, which a resume must continue
+        advantage = torch.as_tensor(returns[order] - self.baseline, dtype=torch.float32) + noise
+        drawn = self.policy(torch.as_tensor(batch.observations[order]))
+        loss = -(drawn.log_prob(torch.as_tensor(batch.actions[order])) * advantage).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.baseline = 0.9 * self.baseline + 0.1 * float(returns.mean())
+
+
+def names(directory: Path) -> list[str]:
+    """Returns the names of the snapshots in a directory, in alphabetical order."""
+    return sorted(path.name for path in directory.iterdir() if (path / "MANIFEST.json").is_file())
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields the leaves of a state tree."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from flat(item, f"{path}/{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from flat(item, f"{path}/{index}")
+    else:
+        yield path, value
