@@ -5,8 +5,9 @@ exploration, global_episode counts finished episodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 from torch import Tensor
@@ -248,6 +249,12 @@ class Agent(ModelOwner):
         write_result(self.model_dir, name, result)
         log.info("agent.evaluated", series=name or "", **result)
         return result
+
+    def relocated(self, model_dir: str | Path) -> Self:
+        """Returns the same agent with another directory and a memory of its own."""
+        other = super().relocated(model_dir)
+        other.memory = deepcopy(self.memory)
+        return other
 
     # Private
 

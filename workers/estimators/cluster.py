@@ -1,7 +1,7 @@
 """Several training processes: the server that they meet at, and the count of updates that they share.
 
-The server is a key-value store of `torch.distributed` (`TCPStore`); torchrun's rendezvous speaks to the same kind. Each process trains its own
-model: what they share is the global step, by which workers can be started one after the other.
+The server is a key-value store of `torch.distributed` (`TCPStore`); torchrun's rendezvous speaks to the same kind. Each process trains a
+model of its own: what they share is the global step, by which workers can be started one after the other.
 """
 
 import threading
@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import structlog
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from workers.estimators.run_config import RunConfig
 from workers.estimators.session import RunContext, RunValues, SessionRunHook
