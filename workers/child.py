@@ -45,6 +45,7 @@ _ENDS: Final = {
     StopReason.BUDGET: (Outcome.SUCCEEDED, Cause.BUDGET),
     StopReason.REQUESTED: (Outcome.SUCCEEDED, Cause.USER),
     StopReason.SUCCESS_SCORE: (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),
+    StopReason.INPUT_EXHAUSTED: (Outcome.SUCCEEDED, Cause.BUDGET),
     StopReason.DIVERGED: (Outcome.FAILED, Cause.DIVERGED),
     StopReason.PAUSE: (Outcome.PAUSED, Cause.USER),
     StopReason.CANCEL: (Outcome.CANCELLED, Cause.USER),
@@ -52,7 +53,7 @@ _ENDS: Final = {
     StopReason.TIME_LIMIT: (Outcome.FAILED, Cause.TIME_LIMIT),
 }
 _FAILURES: Final = {
-    StopReason.DIVERGED: "The loss was not finite for as many updates as nan_guard allows: lower agent.learning_rate, or clip gradients.",
+    StopReason.DIVERGED: "The loss was not finite for as many updates as nan_guard allows: lower the learning rate, or clip gradients.",
     StopReason.TIME_LIMIT: "The attempt reached its wall time: raise limits.wall_seconds, or resume the run.",
 }
 

@@ -130,11 +130,9 @@ def _curves(keys: Sequence[Key], read: _Read, axis: str) -> dict[Key, _Curve]:
 
 
 def _evaluation_curve(found: Sequence[telemetry.Evaluation], statistic: str, axis: str) -> _Curve:
-    if statistic not in series.STATISTICS:
-        return _Curve(np.zeros(0), np.zeros(0))
-    having = [record for record in found if getattr(record, statistic) is not None]
-    x = np.array([getattr(record, axis) for record in having], np.float64)
-    return _Curve(x, np.array([getattr(record, statistic) for record in having], np.float64))
+    having = [(record, value) for record in found if (value := series.statistic_of(record, statistic)) is not None]
+    x = np.array([getattr(record, axis) for record, _ in having], np.float64)
+    return _Curve(x, np.array([value for _, value in having], np.float64))
 
 
 def _stored_curve(stored: Sequence[rows.StoredBlock], history: Chain, axis: str) -> _Curve:

@@ -56,19 +56,33 @@ async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
     found: list[SeriesInfo] = []
     for prefix, source in VIRTUAL.items():
         of_source = sorted((body for body in bodies if body.source is source), key=lambda body: (body.env_step, body.update))
-        infos = (_virtual_info(f"{prefix}/{name}", of_source, name) for name in STATISTICS)
+        infos = (_virtual_info(f"{prefix}/{name}", of_source, name) for name in _names(of_source))
         found += [info for info in infos if info is not None]
     return found
 
 
 def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> SeriesInfo | None:
     """Returns nothing for a statistic that no evaluation has, such as the success rate where the environment names no success."""
-    values = [(body.env_step, value) for body in bodies if (value := getattr(body, statistic)) is not None]
+    values = [(body.env_step, value) for body in bodies if (value := statistic_of(body, statistic)) is not None]
     if not values:
         return None
     nonfinite = sum(not math.isfinite(value) for _, value in values)
     last_env_step, last_value = values[-1]
     return SeriesInfo(name=series, points=len(values), nonfinite=nonfinite, last_env_step=last_env_step, last_value=last_value)
+
+
+def statistic_of(evaluation: Evaluation, name: str) -> float | None:
+    """Returns a statistic of an evaluation's episodes, or a metric of a supervised one; `None` where it has none of the name."""
+    if name in STATISTICS:
+        value: float | None = getattr(evaluation, name)
+        return value
+    return evaluation.metrics.get(name)
+
+
+def _names(evaluations: Sequence[Evaluation]) -> Sequence[str]:
+    """Returns what is worth a curve: all statistics of episodes; of supervised evaluations the metrics and the mean, their score."""
+    metrics = sorted({name for one in evaluations for name in one.metrics} - set(STATISTICS))
+    return ("mean", *metrics) if metrics else STATISTICS
 
 
 async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Chain]:

@@ -61,6 +61,8 @@ class EvaluationView(View):
     length_max: Number
     success_rate: float | None = None
     returns: list[Number]
+    metrics: dict[str, Number]
+    """Of a supervised evaluation, by name; empty for one of episodes."""
     seed: int
     final: bool
     source: EvaluationSource = EvaluationSource.EVALUATION

@@ -128,6 +128,9 @@ class Evaluation(RunRecord):
     """True for the evaluation at the end of training."""
     source: EvaluationSource = EvaluationSource.EVALUATION
     """Which episodes; each source is a series of its own."""
+    metrics: Annotated[dict[SeriesName, Number], Field(max_length=64)] = Field(default_factory=dict)
+    """Means over the examples of a supervised evaluation, by name; each is a curve beside the statistics. Such an evaluation counts its
+    pass over the input as one episode: the return is the score (see `SupervisedEvaluation.goal`), the length the number of batches."""
 
 
 class ExperimentStats(RunRecord):
@@ -191,7 +194,7 @@ class SnapshotWritten(RunRecord):
     resume_exact: bool
     """Whether a resume from it can be bit-exact."""
     score: Number | None = None
-    """Mean return of the latest evaluation at this state; decides `best`."""
+    """Mean return, or the score of a supervised run, of the latest evaluation at this state; decides `best`."""
     files: Annotated[tuple[SnapshotFile, ...], Field(min_length=1, max_length=4_096)]
 
 

@@ -68,6 +68,7 @@ def evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
         "max": mean + 1,
         **lengths,
         "returns": [],
+        "metrics": {},
         "seed": 3,
         "final": True,
         "superseded": False,

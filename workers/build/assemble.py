@@ -16,11 +16,10 @@ from palestra.contract.definition import Definition, RlDefinition, definition_ha
 from palestra.contract.names import Schedule
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
-from workers.build import rl
+from workers.build import rl, supervised
 from workers.build.runtime import device_name, versions
 from workers.build.schedules import cadence_for
 from workers.build.sets import ClosableEvaluator, PartSet
-from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent, Control
 from workers.core.types import RestoreReport
 from workers.evaluate.evaluator import SeedRule, training_seeds
@@ -101,8 +100,10 @@ def assemble_training(context: TrainingContext) -> Training:
 
 
 def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:
-    """Returns an agent of a definition that has learnt nothing, for a snapshot's state to be loaded into."""
-    return rl.fresh_agent(_rl(definition), seed, device)
+    """Returns an agent, or a supervised model, that has learnt nothing, for a snapshot's state to be loaded into."""
+    if isinstance(definition, RlDefinition):
+        return rl.fresh_agent(definition, seed, device)
+    return supervised.Model(definition, seed, device)
 
 
 def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> ClosableEvaluator:
@@ -110,31 +111,33 @@ def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episo
 
     Args:
         definition: Says what an evaluation is.
-        agent: Acts.
+        agent: Acts, or is the model.
         seeds: Where the episodes' seeds come from.
-        episodes: Whole episodes; `None` takes the definition's budget.
+        episodes: Whole episodes, or batches of a supervised definition; `None` takes the definition's budget.
     """
-    return rl.build_evaluator(_rl(definition), agent, seeds, episodes)
+    if isinstance(definition, RlDefinition):
+        return rl.build_evaluator(definition, agent, seeds, episodes)
+    return supervised.build_evaluator(definition, agent, seeds, episodes)
 
 
 def build_train_data_evaluator(definition: Definition, agent: Agent, seed: int, episodes: int | None = None) -> ClosableEvaluator:
-    """Returns an evaluator on the first training episodes of the run with this seed; see `build_evaluator`."""
-    return rl.build_train_data_evaluator(_rl(definition), agent, seed, episodes)
+    """Returns an evaluator on the first training data of the run with this seed; see `build_evaluator`."""
+    if isinstance(definition, RlDefinition):
+        return rl.build_train_data_evaluator(definition, agent, seed, episodes)
+    return supervised.build_train_data_evaluator(definition, agent, seed, episodes)
 
 
-def describe_acting(definition: Definition) -> tuple[dict[str, Any], torch.Tensor]:
+def describe_acting(definition: Definition, agent: Agent) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
     """Returns what an export says about its definition, and example inputs [2, ...] to trace the acting module with."""
-    return rl.describe_acting(_rl(definition))
-
-
-def _rl(definition: Definition) -> RlDefinition:
-    if not isinstance(definition, RlDefinition):
-        raise DefinitionError(f"this worker cannot train definitions of the kind {definition.kind!r}")
-    return definition
+    if isinstance(definition, RlDefinition):
+        return rl.describe_acting(definition)
+    return supervised.describe_acting(definition, agent)
 
 
 def _build(definition: Definition, seed: int, device: str, stack: ExitStack) -> PartSet:
-    return rl.build_set(_rl(definition), seed, device, stack)
+    if isinstance(definition, RlDefinition):
+        return rl.build_set(definition, seed, device, stack)
+    return supervised.build_set(definition, seed, device)
 
 
 def _owner(context: TrainingContext, *, exact: bool) -> SnapshotOwner:

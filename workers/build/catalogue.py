@@ -8,15 +8,16 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from palestra.contract.agents import BUILTIN_AGENTS
+from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from palestra.contract.names import Schedule
-from palestra.contract.work_order import AgentDescription, Catalogue, EnvironmentDescription, SpaceDescription
+from palestra.contract.work_order import AgentDescription, Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
 from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.machine.worker_log import LEFT_OUT
 
@@ -28,6 +29,8 @@ def make_catalogue() -> Catalogue:
     """Returns what this interpreter can import and make."""
     return Catalogue(
         agents=(*_builtin_agents(), *_registered_agents()),
+        model_functions=_functions("model_functions", MODEL_FUNCTIONS),
+        input_functions=_functions("input_functions", INPUT_FUNCTIONS),
         environments=_environments(),
         schedules=tuple(Schedule),
     )
@@ -54,6 +57,14 @@ def _describe_agent(part: RegisteredPart) -> AgentDescription:
             "code": part.code.model_dump(mode="json"),
         }
     return AgentDescription.model_validate_json(json.dumps(document))
+
+
+def _functions(kind: Kind, builtin: Mapping[str, dict[str, Any]]) -> tuple[PartDescription, ...]:
+    described = [PartDescription(name=name, parameters_schema=schema) for name, schema in builtin.items()]
+    for part in _registered(kind, builtin):
+        with _told_if_left_out(part.name), contextlib.redirect_stdout(sys.stderr):
+            described.append(PartDescription(name=part.name, parameters_schema=_schema_of(part.load()), code=part.code))
+    return tuple(described)
 
 
 def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:

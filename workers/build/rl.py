@@ -71,7 +71,7 @@ def fresh_agent(definition: RlDefinition, seed: int, device: str) -> Agent:
         env.close()
 
 
-def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], torch.Tensor]:
+def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
     """Returns agent, environment and layout of an observation as JSON, and two example observations."""
     env = make_vector(definition.env, 1)
     env.close()
@@ -81,7 +81,7 @@ def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], torch.Ten
         "env": definition.env.model_dump(mode="json"),
         "observation": {"shape": list(shape), "dtype": str(dtype)},
     }
-    return description, torch.from_numpy(np.zeros((2, *shape), dtype))
+    return description, (torch.from_numpy(np.zeros((2, *shape), dtype)),)
 
 
 def build_evaluator(definition: RlDefinition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> VectorEvaluator:

@@ -5,7 +5,7 @@ Dimensions: T vector steps, B environments, N samples. Owns no behaviour beyond 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -193,6 +193,8 @@ class EvaluationResult:
     """Share of the counted episodes that the environment called a success; `None` where it does not say."""
     partial: bool = False
     """True where no episode finished within the steps, so that the one return is a cut one."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Means over examples of a supervised evaluation, whose one return is the score."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from workers.build.assemble import Training, build_evaluator, describe_acting, f
 from workers.core.protocols import Agent, ClockView
 from workers.core.rng import derive_seed
 from workers.evaluate.evaluator import fixed_seed
-from workers.export.policy import ExportFormat, write_export
+from workers.export.policy import ExportFormat, write_module
 from workers.loop.clock import StillClock
 from workers.loop.parts import RunResult
 from workers.record.recorder import evaluation_record
@@ -49,7 +49,7 @@ def export(
     definition: Definition, run: RunOrder, agent: Agent, clock: ClockView, directory: Path, formats: Sequence[ExportFormat]
 ) -> list[Path]:
     """Writes what is needed to act into `directory` and returns the files."""
-    shown, example = describe_acting(definition)
+    shown, example = describe_acting(definition, agent)
     description = {
         **shown,
         "definition_hash": definition_hash(definition),
@@ -58,7 +58,7 @@ def export(
         "env_step": clock.env_steps,
         "update": clock.updates,
     }
-    return write_export(agent, directory, formats, description, example)
+    return write_module(agent.acting_module(), directory, formats, description, example)
 
 
 def load_agent(definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str) -> Agent:

@@ -18,4 +18,5 @@ def traced(module: torch.nn.Module, example: tuple[torch.Tensor, ...]) -> torch.
     parameters = inspect.signature(module.forward).parameters.values()
     if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
         shapes = (shapes,)
-    return torch.export.export(module, example, dynamic_shapes=shapes)
+    with torch.no_grad():  # a program cannot hold the switch that models of `workers.estimators` turn inside their call
+        return torch.export.export(module, example, dynamic_shapes=shapes)

@@ -238,6 +238,7 @@ def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, w
         length_max=result.length_max,
         returns=result.returns,
         success_rate=result.success_rate,
+        metrics=dict(result.metrics),
         seed=result.seed,
         **marks,
     )
