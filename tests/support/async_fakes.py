@@ -1,4 +1,4 @@
-"""Environments, agents and hooks of tests with several processes: functions and classes of a module, without torch, so that processes start fast.
+"""Environments, agents and hooks of tests with several processes: those of a module, without torch, so that processes start fast.
 
 What happens in a process is appended to a file of its own in a directory, one JSON document per line.
 """
@@ -117,10 +117,11 @@ class TallyAgent:
 
     def save(self, dirname: str) -> None:
         Path(dirname).mkdir(parents=True, exist_ok=True)
-        (Path(dirname) / "tally.json").write_text(json.dumps(self.state_dict()))
+        (Path(dirname) / "tally.json").write_text(json.dumps({"t": self.t, "index": self.index}))
 
     def load(self, dirname: str) -> None:
-        self.load_state_dict(json.loads((Path(dirname) / "tally.json").read_text()))
+        saved = json.loads((Path(dirname) / "tally.json").read_text())
+        self.t, self.index = saved["t"], saved["index"]
 
     def state_dict(self) -> dict[str, Any]:
         return {"t": self.t, "total": self.total, "draws": self.draws, "index": self.index}
@@ -140,7 +141,9 @@ class TallyAgent:
             self.training = before
 
 
-def make_env(process_idx: int, test: bool, *, folder: str | None = None, kind: type[ScriptedEnv] = ScriptedEnv, **options: Any) -> ScriptedEnv:
+def make_env(
+    process_idx: int, test: bool, *, folder: str | None = None, kind: type[ScriptedEnv] = ScriptedEnv, **options: Any
+) -> ScriptedEnv:
     """Notes its call, and makes an environment."""
     if folder is not None:
         note(folder, "make_env", index=process_idx, test=test)
@@ -169,6 +172,13 @@ def make_agent(process_idx: int, *, folder: str | None = None, noting: bool = Fa
     if folder is not None:
         note(folder, "make_agent", index=process_idx)
     return TallyAgent(folder if noting else None, process_idx)
+
+
+def make_cartpole(process_idx: int, test: bool, *, folder: str | None = None) -> Any:
+    """Notes its call, and makes CartPole."""
+    if folder is not None:
+        note(folder, "make_env", index=process_idx, test=test)
+    return gym.make("CartPole-v1")
 
 
 class NoteSteps:
@@ -218,7 +228,13 @@ class NoteEvaluations:
 
     def __call__(self, *, env: Any, agent: Any, evaluator: Any, step: int, eval_stats: Any, agent_stats: Any, env_stats: Any) -> None:
         best = None if evaluator.max_score == -np.inf else float(evaluator.max_score)
-        facts = {"step": step, "mean": eval_stats["mean"], "best": best, "agent_stats": [list(one) for one in agent_stats], "env": type(env).__name__}
+        facts = {
+            "step": step,
+            "mean": eval_stats["mean"],
+            "best": best,
+            "agent_stats": [list(one) for one in agent_stats],
+            "env": type(env).__name__,
+        }
         note(self.folder, "evaluation", **facts)
 
 

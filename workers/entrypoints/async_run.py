@@ -129,7 +129,8 @@ class _Run:
                 self._block.reals[Slot.BEST] = records.best
             group = stack.enter_context(ProcessGroup(multiprocessing.get_context(call.start_method), enter))
             watch = _Watch(call, self._end, group, records, signals)
-            group.start([Order(self._settings(), seed, self._block, SharedBlock(0), Parcel(user)) for seed in self._seeds])
+            shared = (self._block, SharedBlock(0), Parcel(user))
+            group.start([Order(self._settings(), seed, *shared) for seed in self._seeds])
             group.serve(watch, _TICK_SECONDS)
             settle_named(call.outdir)
             settle(call.outdir, SUCCESSFUL)
