@@ -1,0 +1,310 @@
+"""Continuous evaluations: which snapshot comes next, when they wait and say why, and what a test leaves behind."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.daemons.dispatcher import Dispatcher
+from app.db.engine import Database
+from app.domain.errors import ConflictError, ForbiddenError, InvalidError
+from app.metrics import records as metrics
+from app.services import curves, evaluations, following, series
+from app.services.dispatch import Ready
+from palestra.contract.names import EvaluationSource, Schedule, new_id
+from palestra.contract.options import JobOptions, JobRequest
+from palestra.contract.queries import SeriesQuery
+from palestra.contract.resources import EvaluationView
+from palestra.contract.states import Cause, JobState, Order, Outcome, RunState
+from palestra.contract.work_order import FollowAnswer, FollowRequest
+from tests.support import records
+from tests.support.storing import Storing
+from tests.support.world import World, definition
+
+SLOT = 5
+
+
+class CountingBell:
+    """Counts doorbells."""
+
+    def __init__(self) -> None:
+        self.rung: list[str] = []
+
+    def ring(self, job: Ready) -> None:
+        self.rung.append(job.job_id)
+
+
+async def follower(storing: Storing, schedule: Schedule = Schedule.CONTINUOUS_EVAL, **options: Any) -> Storing:
+    """Starts a continuous evaluation beside the training."""
+    job = await storing.world.add_job(storing.run_id, schedule, evaluate=options)
+    order = (await storing.world.start(job.id, storing.worker_id, slot=SLOT)).work_order
+    return replace(storing, job_id=job.id, attempt_id=order.attempt_id, seq=0)
+
+
+async def next_of(one: Storing, *evaluated: str, again: bool = False, run_id: str | None = None) -> FollowAnswer:
+    request = FollowRequest(run_id=run_id or one.run_id, evaluated=evaluated, again=again)
+    return await following.next_snapshot(one.database, one.attempt_id, request)
+
+
+async def evaluate(one: Storing, snapshot_id: str, mean: float = 1.0, source: str = "evaluation") -> None:
+    at = (await one.snapshots())[snapshot_id].env_step
+    await one.send({**records.evaluation(one.run_id, at, mean, snapshot_id=snapshot_id), "source": source})
+
+
+async def end(one: Storing, outcome: Outcome = Outcome.SUCCEEDED, cause: Cause = Cause.BUDGET) -> None:
+    await one.world.release(one.attempt_id, outcome, cause, last_seq=one.seq)
+
+
+def given(answer: FollowAnswer) -> tuple[str | None, str]:
+    return (None if answer.snapshot is None else answer.snapshot.snapshot_id, answer.training)
+
+
+async def test_the_newest_comes_first_and_each_once(storing: Storing) -> None:
+    first, second = await storing.snapshot(100), await storing.snapshot(200)
+    one = await follower(storing)
+    answer = await next_of(one)
+    assert given(answer) == (second, "live")
+    assert answer.snapshot is not None
+    assert {file.name for file in answer.snapshot.files} == {"state", "memory"}
+    assert given(await next_of(one, second)) == (first, "live"), "what is not stored yet counts when the attempt names it"
+    await evaluate(one, second)
+    assert given(await next_of(one)) == (first, "live"), "what is stored counts for later attempts"
+    third = await storing.snapshot(300)
+    assert given(await next_of(one, first)) == (third, "live")
+    await evaluate(one, third)
+    nothing = await next_of(one, first)
+    assert (given(nothing), nothing.evaluated) == ((None, "live"), 2)
+    assert given(await next_of(one, first, again=True)) == (third, "live")
+
+
+async def test_unverified_and_superseded_snapshots_are_left_out(storing: Storing) -> None:
+    kept = await storing.snapshot(100)
+    one = await follower(storing)
+    await storing.snapshot(200, upload=False)
+    assert given(await next_of(one)) == (kept, "live")
+    await storing.world.heartbeat(storing.worker_id, dead=[storing.attempt_id])
+    await storing.world.start(storing.job_id, storing.worker_id, attempt=2, slot=2)
+    assert given(await next_of(one)) == (kept, "live")
+    assert given(await next_of(one, kept)) == (None, "live")
+
+
+async def test_the_files_of_what_is_handed_out_stay_until_the_next_is(storing: Storing) -> None:
+    first = await storing.snapshot(100)
+    one = await follower(storing)
+    await next_of(one)
+    for step in (200, 300, 400):
+        last = await storing.snapshot(step)
+    assert (await storing.snapshots())[first].state == "verified"
+    assert given(await next_of(one, first)) == (last, "live")
+    await storing.snapshot(500)
+    assert (await storing.snapshots())[first].state == "deleted"
+
+
+async def test_without_a_live_training_the_slot_is_given_back(storing: Storing) -> None:
+    first = await storing.snapshot(100)
+    one = await follower(storing)
+    await storing.world.pause(storing.job_id)
+    assert given(await next_of(one)) == (first, "live"), "while it saves, more may come"
+    await end(storing, Outcome.PAUSED, Cause.USER)
+    assert given(await next_of(one)) == (first, "waiting"), "what is there is evaluated first"
+    await evaluate(one, first)
+    assert given(await next_of(one, again=True)) == (None, "waiting")
+    await end(one, Outcome.DRAINED, Cause.DRAIN)
+    assert (await storing.world.job(one.job_id)).state is JobState.QUEUED
+
+
+async def test_it_is_over_with_the_training(storing: Storing) -> None:
+    one = await follower(storing)
+    last = await storing.snapshot(100)
+    await end(storing)
+    assert given(await next_of(one)) == (last, "over")
+    assert given(await next_of(one, last)) == (None, "over")
+
+
+async def test_only_a_live_follower_asks_and_only_for_its_own_runs(storing: Storing) -> None:
+    await storing.snapshot(100)
+    for trainer in (storing, await follower(storing, Schedule.EVALUATE)):
+        with pytest.raises(ForbiddenError) as refused:
+            await next_of(trainer)
+        assert refused.value.code == "not_following"
+        if trainer is not storing:
+            await end(trainer)
+    one = await follower(storing)
+    await storing.world.submit(seeds=[77])
+    other = next(job for job in await storing.world.jobs() if job.state is JobState.QUEUED)
+    for run_id in (other.run_ids[0], new_id("run")):
+        with pytest.raises(ForbiddenError) as refused:
+            await next_of(one, run_id=run_id)
+        assert refused.value.code == "other_run"
+    await end(one)
+    with pytest.raises(ConflictError) as stale:
+        await next_of(one)
+    assert stale.value.code == "stale_attempt"
+
+
+async def test_a_paused_training_does_not_wait_for_its_own_follower(world: World, database: Database, storing: Storing) -> None:
+    """With nothing to evaluate a follower is not rung for, so that one slot suffices; the queue says why."""
+    bell = CountingBell()
+    dispatcher = Dispatcher(database, bell, ring_seconds=30)
+    await world.pause(storing.job_id)
+    await end(storing, Outcome.PAUSED, Cause.USER)
+    job = await world.add_job(storing.run_id, Schedule.CONTINUOUS_EVAL)
+    await dispatcher.tick()
+    assert not bell.rung
+    assert "Follows the training of its run" in ((await world.job(job.id)).waiting or "")
+    await world.resume(storing.job_id)
+    await dispatcher.tick()
+    assert bell.rung == [storing.job_id], "the training goes first"
+    training = replace(storing, attempt_id=(await world.start(storing.job_id, storing.worker_id, attempt=2)).work_order.attempt_id, seq=0)
+    await dispatcher.tick()
+    assert bell.rung == [storing.job_id, job.id]
+    one = replace(storing, job_id=job.id, attempt_id=(await world.start(job.id, storing.worker_id, slot=SLOT)).work_order.attempt_id, seq=0)
+    saved = await training.snapshot(100)
+    await world.pause(storing.job_id)
+    await end(training, Outcome.PAUSED, Cause.USER)
+    await end(one, Outcome.DRAINED, Cause.DRAIN)
+    await dispatcher.tick()
+    assert bell.rung[2:] == [job.id], "a snapshot waits for it"
+    again = replace(one, attempt_id=(await world.start(job.id, storing.worker_id, attempt=2, slot=SLOT)).work_order.attempt_id, seq=0)
+    await evaluate(again, saved)
+    await end(again, Outcome.DRAINED, Cause.DRAIN)
+    await dispatcher.tick()
+    assert len(bell.rung) == 3
+
+
+async def test_an_order_reaches_a_follower(storing: Storing) -> None:
+    one = await follower(storing)
+    await storing.world.pause(one.job_id)
+    assert (await storing.world.renew(one.attempt_id)).order is Order.PAUSE
+    await end(one, Outcome.PAUSED, Cause.USER)
+    assert (await storing.world.job(one.job_id)).state is JobState.PAUSED
+
+
+async def test_the_work_order_says_how_to_follow(storing: Storing) -> None:
+    world = storing.world
+    options = {"throttle_seconds": 2.5, "delay_seconds": 1, "episodes": 3}
+    plain = await world.add_job(storing.run_id, Schedule.CONTINUOUS_EVAL, evaluate=options)
+    (run,) = (await world.claim(plain.id, storing.worker_id, slot=SLOT)).work_order.runs
+    assert run.follow is not None
+    assert (run.snapshot, run.episodes, run.follow.throttle_seconds, run.follow.delay_seconds) == (None, 3, 2.5, 1)
+    assert (run.follow.only_once, run.follow.same_episodes) == (True, False)
+    named = await world.add_job(storing.run_id, Schedule.CONTINUOUS_EVAL, evaluate={"seed": 4})
+    (run,) = (await world.claim(named.id, storing.worker_id, slot=SLOT + 1)).work_order.runs
+    assert run.follow is not None
+    assert (run.follow.same_episodes, run.evaluation_seed) == (True, 4)
+
+
+async def test_a_run_that_will_leave_no_snapshot_cannot_be_followed(storing: Storing) -> None:
+    await storing.world.cancel(storing.job_id)
+    await end(storing, Outcome.CANCELLED, Cause.USER)
+    with pytest.raises(ConflictError) as refused:
+        await follower(storing)
+    assert refused.value.code == "no_snapshot"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options"),
+    [
+        ("continuous_eval", {"snapshot": "best"}),
+        ("continuous_eval", {"only_once": False}),
+        ("continuous_eval", {"throttle_seconds": -1}),
+        ("continuous_eval_on_train_data", {"seed": 1}),
+        ("continuous_eval_on_train_data", {"only_once": False, "throttle_seconds": 5}),
+        ("evaluate", {"throttle_seconds": 5}),
+        ("train", {"only_once": False}),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(schedule: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"evaluate|schedules|greater"):
+        JobRequest.model_validate_json(json.dumps({"schedule": schedule, "evaluate": options}))
+
+
+@pytest.mark.parametrize("schedule", ["evaluate", "export", "continuous_eval", "continuous_eval_on_train_data"])
+def test_a_definition_is_not_submitted_with_a_schedule_that_reads_a_run(schedule: str) -> None:
+    with pytest.raises(ValueError, match="queue it on the run"):
+        JobOptions.model_validate_json(json.dumps({"schedule": schedule}))
+
+
+async def shown(storing: Storing, source: EvaluationSource | None = None) -> list[EvaluationView]:
+    from app.domain.paging import PageRequest
+
+    async with storing.database.read() as session:
+        request = PageRequest(limit=100, sort="env_step")
+        return (await evaluations.list_of_run(session, storing.world.admin, storing.run_id, request, source=source)).items
+
+
+async def points(storing: Storing, name: str) -> list[float]:
+    select = [{"run_id": storing.run_id, "series": name}]
+    query = SeriesQuery.model_validate_json(json.dumps({"select": select, "start": 0, "end": 1000, "buckets": 10}))
+    (found,) = (await curves.query(storing.database, storing.world.admin, query)).series
+    return [value for value in found.mean if value is not None]
+
+
+async def names(storing: Storing) -> set[str]:
+    async with storing.database.read() as session:
+        return {one.name for one in (await series.list_of_run(session, storing.world.admin, storing.run_id, after="", limit=500)).items}
+
+
+async def test_each_source_is_a_series_of_its_own(storing: Storing) -> None:
+    await storing.send(records.evaluation(storing.run_id, 50, 3.0))
+    snapshot = await storing.snapshot(100)
+    one = await follower(storing, Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA)
+    await evaluate(one, snapshot, 99.0, source="train_data")
+    assert [(row.mean, row.source) for row in await shown(storing)] == [(3.0, "evaluation"), (99.0, "train_data")]
+    assert [row.mean for row in await shown(storing, EvaluationSource.TRAIN_DATA)] == [99.0]
+    assert (await points(storing, "evaluation/mean"), await points(storing, "evaluation_on_train_data/mean")) == ([3.0], [99.0])
+    assert {"evaluation/mean", "evaluation_on_train_data/length_max"} <= await names(storing)
+    assert not any(name.startswith("evaluation_of_test/") for name in await names(storing))
+    run = await storing.world.run(storing.run_id)
+    assert run.latest_evaluation is not None
+    assert run.best_evaluation is not None
+    assert (run.latest_evaluation.mean, run.best_evaluation.mean) == (3.0, 3.0), "scores are of fresh episodes"
+
+
+@pytest.mark.parametrize("prefix", list(metrics.VIRTUAL))
+async def test_no_record_brings_a_series_that_is_made_from_evaluations(storing: Storing, prefix: str) -> None:
+    with pytest.raises(InvalidError) as refused:
+        await storing.send(records.points(storing.run_id, f"{prefix}/mean", [1]))
+    assert refused.value.code == "reserved_series"
+
+
+async def test_a_test_stands_for_a_run_until_it_is_trained(world: World, database: Database) -> None:
+    worker = (await world.register()).worker_id
+    document = definition()
+    await world.submit(document, schedule="test")
+    (job,) = await world.jobs()
+    run_id = job.run_ids[0]
+    order = (await world.start(job.id, worker)).work_order
+    assert (order.schedule, order.runs[0].snapshot, order.runs[0].fence) == (Schedule.TEST, None, 0)
+    assert (await world.run(run_id)).state is RunState.RUNNING
+    tester = Storing(world, database, None, None, run_id, job.id, worker, order.attempt_id)  # type: ignore[arg-type]
+    with pytest.raises(InvalidError) as refused:
+        await tester.send(records.points(run_id, "loss", [1]))
+    assert refused.value.code == "not_training"
+    await tester.send({**records.evaluation(run_id, 40, 9.0), "source": "test"})
+    await end(tester)
+    tested = await world.run(run_id)
+    assert (tested.state, tested.job_id, tested.latest_evaluation, tested.progress.env_step) == (RunState.SUCCEEDED, job.id, None, 0)
+    assert [(row.mean, row.source) for row in await shown(tester)] == [(9.0, "test")]
+
+    experiment, new = await world.submit(document)
+    assert not new
+    training = next(one for one in await world.jobs() if one.schedule is Schedule.TRAIN)
+    run = await world.run(run_id)
+    assert (run.state, run.job_id, run.started_at, run.experiment_id) == (RunState.QUEUED, training.id, None, experiment.id)
+    assert (await world.start(training.id, worker)).work_order.runs[0].snapshot is None
+    assert [(row.mean, row.superseded) for row in await shown(tester)] == [(9.0, False)]
+    await world.submit(document)
+    assert len([one for one in await world.jobs() if one.schedule is Schedule.TRAIN]) == 1
+
+
+async def test_a_test_beside_a_training_changes_nothing_of_the_run(storing: Storing) -> None:
+    snapshot = await storing.snapshot(100)
+    one = await follower(storing, Schedule.TEST)
+    await one.send({**records.evaluation(one.run_id, 40, 9.0), "source": "test"})
+    await end(one)
+    run = await storing.world.run(storing.run_id)
+    assert (run.state, run.job_id, run.fence, run.progress.env_step) == (RunState.RUNNING, storing.job_id, 1, 100)
+    assert not (await storing.snapshots())[snapshot].superseded
+    assert (await storing.world.job(one.job_id)).evaluate is None
