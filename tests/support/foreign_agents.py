@@ -1,5 +1,6 @@
 """Agents shaped like PFRL's, which know nothing of ours."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,7 @@ class Scripted:
 
     def save(self, dirname: str) -> None:
         self.calls.append(("save", self.training, dirname))
-        Path(dirname).mkdir(exist_ok=True)
+        Path(dirname).mkdir(parents=True, exist_ok=True)
         (Path(dirname) / "model.txt").write_text(str(self.updates))
 
     def load(self, dirname: str) -> None:
@@ -105,10 +106,8 @@ class Learner(ScriptedBatch):
         return [("norm", float(np.linalg.norm(self.weights))), ("seen", self.t)]
 
     def state_dict(self) -> dict[str, Any]:
-        state = self.rng.bit_generator.state["state"]
-        return {"weights": self.weights, "rng": {name: str(value) for name, value in state.items()}}
+        return {"weights": self.weights, "rng": json.dumps(self.rng.bit_generator.state)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.weights = np.array(state["weights"])
-        whole = self.rng.bit_generator.state
-        self.rng.bit_generator.state = {**whole, "state": {name: int(value) for name, value in state["rng"].items()}}
+        self.rng.bit_generator.state = json.loads(state["rng"])

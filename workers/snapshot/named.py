@@ -5,6 +5,7 @@ Each is a whole snapshot and holds the agent's own files at its top. Owns the na
 
 import logging
 import shutil
+from contextlib import suppress
 from glob import escape
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree, StopReason
-from workers.snapshot.manifest import MANIFEST, read_manifest, verify
+from workers.snapshot.manifest import MANIFEST, Manifest, read_manifest, verify
 from workers.snapshot.writing import Moment, SnapshotOwner, settle, write_snapshot
 
 BEST: Final = "best"
@@ -103,7 +104,7 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
         resume: `latest`, or the path of a snapshot.
 
     Returns:
-        Of `latest`, the whole one with the most env_steps; `None` where there is none at all.
+        Of `latest`, the whole one with the most env_steps of the newest training; `None` where there is none at all.
 
     Raises:
         FileNotFoundError: If the path is no directory.
@@ -117,9 +118,8 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
         return path
     settle_named(directory)
     found = [path.parent for path in directory.glob(f"*/{MANIFEST}")]
-    candidates = sorted(((_age(path), path) for path in found), reverse=True)
     failure: SnapshotUnreadableError | None = None
-    for _, path in candidates:
+    for path in _newest_first(found):
         try:
             verify(path)
         except SnapshotUnreadableError as error:
@@ -137,12 +137,21 @@ def settle_named(directory: Path) -> None:
         settle(directory, names)
 
 
-def _age(path: Path) -> tuple[int, float]:
-    try:
-        manifest = read_manifest(path)
-    except SnapshotUnreadableError:
-        return (-1, 0.0)
-    return (manifest.env_step, manifest.wall)
+def _newest_first(paths: list[Path]) -> list[Path]:
+    """Returns snapshots by training, the newest first, and then by env_steps; those without a manifest that can be read come last."""
+    manifests: dict[Path, Manifest] = {}
+    for path in paths:
+        with suppress(SnapshotUnreadableError):
+            manifests[path] = read_manifest(path)
+    newest: dict[str, float] = {}
+    for one in manifests.values():
+        newest[one.run_id] = max(one.wall, newest.get(one.run_id, 0.0))
+
+    def age(path: Path) -> tuple[float, int, float]:
+        one = manifests[path]
+        return (newest[one.run_id], one.env_step, one.wall)
+
+    return sorted(manifests, key=age, reverse=True) + [path for path in paths if path not in manifests]
 
 
 def _name(reason: SnapshotReason, t: int, state: StateTree) -> str:
