@@ -67,6 +67,10 @@ class AttemptDirectory:
         return self.root / "exports"
 
     @property
+    def videos(self) -> Path:
+        return self.root / "videos"
+
+    @property
     def spool(self) -> Path:
         return self.root / "spool"
 
@@ -122,13 +126,13 @@ class AttemptDirectory:
             FileExistsError: If the attempt was started on this machine before.
         """
         self.root.mkdir(parents=True)
-        for directory in (self.inputs, self.snapshots, self.exports, self.spool):
+        for directory in (self.inputs, self.snapshots, self.exports, self.videos, self.spool):
             directory.mkdir()
         write_atomically(self.work_order, work_order)
 
     def clear_blobs(self) -> None:
-        """Removes what the server holds by now: inputs, snapshots and exports. The spool and the logs stay."""
-        for directory in (self.inputs, self.snapshots, self.exports):
+        """Removes what the server holds by now: inputs, snapshots, exports and videos. The spool and the logs stay."""
+        for directory in (self.inputs, self.snapshots, self.exports, self.videos):
             shutil.rmtree(directory, ignore_errors=True)
 
     def supervisor(self) -> ProcessIdentity | None:

@@ -122,6 +122,7 @@ class ServerLink:
             return False
         while self._uploader.step(self._shipper.acked_seq):
             pass
+        self._uploader.upload_videos()
         self._uploader.upload_exports()
         return self._shipper.flush(_FLUSH_SECONDS, stale)
 
@@ -166,6 +167,7 @@ class ServerLink:
         while not self._stop_work.is_set():
             try:
                 if not self._uploader.step(self._shipper.acked_seq):
+                    self._uploader.upload_videos()
                     self._stop_work.wait(_UPLOAD_POLL_SECONDS)
                 backoff.reset()
             except UnreachableError as error:

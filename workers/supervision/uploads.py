@@ -1,13 +1,14 @@
-"""Uploads what a trainer wrote: the files of every snapshot that the spool names, and exports."""
+"""Uploads what a trainer wrote: the files of every snapshot that the spool names, videos as they come, and exports at the end."""
 
 import hashlib
+import re
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final
 
-from palestra.contract.resources import ArtifactDeclaration
+from palestra.contract.resources import ArtifactDeclaration, ArtifactKind
 from palestra.contract.telemetry import Note, SnapshotFile, SnapshotWritten
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
 from workers.machine.agent_api import AttemptApi, RefusedError
@@ -16,6 +17,8 @@ from workers.machine.attempts import AttemptDirectory
 _SNAPSHOT_MARK: Final = b'"snapshot_id"'
 _READ_RECORDS: Final = 5_000
 _CONFLICT: Final = 409
+_VIDEO: Final = re.compile(r"^([0-9]{12})-[A-Za-z0-9_-]+\.(mp4|jpg)$")
+"""Begins with the env_step at which it was made."""
 
 
 class Uploader:
@@ -35,6 +38,7 @@ class Uploader:
         self._report = report
         self._reader = SpoolReader(directory.spool)
         self._waiting: deque[SnapshotWritten] = deque()
+        self._videos: set[Path] = set()
 
     def step(self, acked_seq: int) -> bool:
         """Uploads the oldest waiting snapshot; false if none waits.
@@ -49,10 +53,23 @@ class Uploader:
         snapshot = self._waiting[0]
         root = self._directory.snapshots / snapshot.snapshot_id
         for file in snapshot.files:
-            if not self._upload(snapshot.run, root / file.name, file, "snapshot", snapshot.snapshot_id):
+            if not self._upload(snapshot.run, root / file.name, file, "snapshot", snapshot_id=snapshot.snapshot_id):
                 break
         self._waiting.popleft()
         return True
+
+    def upload_videos(self) -> None:
+        """Uploads every new video and poster below `videos/<run id>/`; one that is being written has another name.
+
+        Raises:
+            UnreachableError: Call it again; what is stored already is not sent twice.
+            RefusedError: If the attempt may not write any more.
+        """
+        for path in sorted(set(self._directory.videos.glob("*/*")) - self._videos):
+            made_at = _VIDEO.match(path.name)
+            if made_at and path.is_file() and not path.is_symlink():
+                self._upload(path.parent.name, path, describe(path), "video", env_step=int(made_at[1]))
+                self._videos.add(path)
 
     def upload_exports(self) -> None:
         """Uploads every file below `exports/<run id>/`.
@@ -63,7 +80,7 @@ class Uploader:
         """
         for path in sorted(self._directory.exports.glob("*/*")):
             if path.is_file() and not path.is_symlink():
-                self._upload(path.parent.name, path, describe(path), "export", None)
+                self._upload(path.parent.name, path, describe(path), "export")
 
     def _collect(self, acked_seq: int) -> None:
         while self._reader.position < acked_seq:
@@ -74,11 +91,9 @@ class Uploader:
                 if _SNAPSHOT_MARK in payload and b'"type":"snapshot"' in payload:
                     self._waiting.append(SnapshotWritten.model_validate_json(payload))
 
-    def _upload(self, run: str, path: Path, file: SnapshotFile, kind: Literal["snapshot", "export"], snapshot_id: str | None) -> bool:
-        """Uploads one file; false where it cannot be, for good."""
-        declaration = ArtifactDeclaration(
-            run_id=run, name=file.name, kind=kind, size=file.size, sha256=file.sha256, snapshot_id=snapshot_id
-        )
+    def _upload(self, run: str, path: Path, file: SnapshotFile, kind: ArtifactKind, **place: Any) -> bool:
+        """Uploads one file; false where it cannot be, for good. `place` is its `snapshot_id` or `env_step`."""
+        declaration = ArtifactDeclaration(run_id=run, name=file.name, kind=kind, size=file.size, sha256=file.sha256, **place)
         try:
             if not path.is_file():
                 self._report(f"{kind} file {path.name} is gone: a newer snapshot took its place")

@@ -51,6 +51,7 @@ class Trainer:
         if self.step % 20 == 0:
             sys.stdout.write(f"step {self.step}\n")
         if self.step % 50 == 0:
+            self.film()
             self.save(SnapshotReason.PERIODIC)
 
     def hear(self, seconds: float) -> str:
@@ -73,6 +74,13 @@ class Trainer:
             run=self.run, snapshot_id=snapshot_id, reason=reason, format_version=1, resume_exact=True, files=(file,), **place
         )
         self.spool.append([record])
+
+    def film(self) -> None:
+        folder = self.directory.videos / self.run
+        folder.mkdir(exist_ok=True)
+        (folder / ".half.mp4.tmp").write_text("half a video")
+        for ending in (".jpg", ".mp4"):
+            write_atomically(folder / f"{self.step:012d}-episode-0{ending}", f"{ending} at {self.step}".encode())
 
     def end(self, outcome: Outcome, cause: Cause) -> None:
         self.save(SnapshotReason.FINISH if outcome is Outcome.SUCCEEDED else SnapshotReason.STOP)

@@ -30,6 +30,7 @@ class ScriptedServer:
         self.worker_order = "continue"
         self.broker_url = ""
         self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: problem(409, "not_queued")
+        self.follow: Callable[[dict[str, Any]], Answer] = lambda _request: (200, {"training": "over"})
         self.fault: Callable[[str, str], Answer | None] = lambda _method, _path: None
         self.lock = threading.Lock()
         self.connections: set[socket.socket] = set()
@@ -101,6 +102,7 @@ class ScriptedServer:
             "/attempts/att/telemetry": self._telemetry,
             "/leases/att:renew": self._renew,
             "/leases/att:release": self._release,
+            "/leases/att:follow": self.follow,
             "/attempts/att/artifacts": self._declare,
         }
         if name in documents:
