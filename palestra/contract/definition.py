@@ -120,7 +120,23 @@ class LearningRateSchedule(Document):
     """Length of the schedule."""
 
 
-HookSpec = Annotated[NanGuard | LearningRateSchedule, Field(discriminator="name")]
+class Video(Document):
+    """Films an episode of an evaluation, played again from the seed that it was counted with; the environment must render pictures."""
+
+    name: Literal["video"] = "video"
+    """Name of the hook."""
+
+    every_evaluations: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Evaluations from one video to the next; the first one is filmed."""
+
+    episode: Literal["first", "best", "worst", "median"] = "best"
+    """Which of the evaluation's episodes, by return."""
+
+    max_frames: Annotated[int, Field(ge=1, le=100_000)] = 10_000
+    """Longest video."""
+
+
+HookSpec = Annotated[NanGuard | LearningRateSchedule | Video, Field(discriminator="name")]
 
 
 class ExportSpec(Document):
