@@ -110,14 +110,14 @@ def execute(attempt: Attempt) -> AttemptReport:
 def _train(attempt: Attempt) -> AttemptReport:
     run, definition = attempt.run, attempt.order.definition
     snapshot = _load_snapshot(attempt) if run.snapshot is not None else None
-    formats = definition.export.formats or (("weights",) if attempt.order.schedule is Schedule.TRAIN_AND_EVALUATE else ())
+    implied = attempt.order.schedule is Schedule.TRAIN_AND_EVALUATE
     with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, spool, attempt.directory.snapshots) as training:
         if snapshot is not None:
             exact = training.resume(snapshot).exact and snapshot.manifest.resume_exact
             attempt.resume_quality = ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
         with _shown(attempt, training):
             reason = native.train(training).reason
-        if reason.completes_run and formats:
+        if reason.completes_run and (formats := native.export_formats(definition, training.agent, implied=implied)):
             native.export(definition, run, training.agent, training.engine.clock, _exports(attempt), formats)
     return _ended(attempt, reason)
 
@@ -133,9 +133,8 @@ def _test(attempt: Attempt) -> AttemptReport:
                 result = trial.try_out(training)
             if result.reason.completes_run:
                 read_snapshot(scratch / str(result.snapshot_id))
-                native.export(
-                    definition, run, training.agent, training.engine.clock, _exports(attempt), definition.export.formats or ("weights",)
-                )
+                formats = native.export_formats(definition, training.agent, implied=True)
+                native.export(definition, run, training.agent, training.engine.clock, _exports(attempt), formats)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return _ended(attempt, result.reason)

@@ -58,6 +58,8 @@ class ForeignAgent:
     report_names: tuple[str, ...] = ()
     collect_plan = CollectPlan(vector_steps=1)
     learn_schedule = LearnSchedule(every_env_steps=_NEVER, updates=1)
+    exportable = False
+    """Nothing is known of how the object acts."""
 
     def __init__(self, agent: Any, *, num_envs: int, batch: bool) -> None:
         check_methods(agent, batch=batch)

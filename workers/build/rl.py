@@ -12,6 +12,7 @@ from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefin
 from workers.build.registry import make_agent
 from workers.build.sets import PartSet
 from workers.collect.collector import VectorCollector
+from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent, Hook
 from workers.core.types import AgentContext, Unit
 from workers.envs.make import make_vector
@@ -37,6 +38,8 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
     """
     env = _opened(stack, make_vector(definition.env))
     agent = build_agent(definition, env, seed, device)
+    if definition.export.formats and not getattr(agent, "exportable", True):
+        raise DefinitionError(f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out")
     evaluator = build_evaluator(definition, agent, training_seeds(seed))
     stack.callback(evaluator.close)
     return PartSet(

@@ -48,7 +48,9 @@ def evaluate(definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wa
 def export(
     definition: Definition, run: RunOrder, agent: Agent, clock: ClockView, directory: Path, formats: Sequence[ExportFormat]
 ) -> list[Path]:
-    """Writes what is needed to act into `directory` and returns the files."""
+    """Writes what is needed to act, or to predict, into `directory` and returns the files; none for no format."""
+    if not formats:
+        return []
     shown, example = describe_acting(definition, agent)
     description = {
         **shown,
@@ -59,6 +61,12 @@ def export(
         "update": clock.updates,
     }
     return write_module(agent.acting_module(), directory, formats, description, example)
+
+
+def export_formats(definition: Definition, agent: Agent, *, implied: bool) -> tuple[ExportFormat, ...]:
+    """Returns what the end of a training exports: what its definition names, else `weights` where that is implied and can be had."""
+    can = getattr(agent, "exportable", True)
+    return definition.export.formats or (("weights",) if implied and can else ())
 
 
 def load_agent(definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str) -> Agent:

@@ -20,6 +20,7 @@ from workers.build import distributions, registry
 from workers.build.distributions import digest_of, discover
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import AgentContext
+from workers.entrypoints import native
 from workers.envs.make import make_vector
 
 HILL = {"name": "hill_climber", "parameters": {"noise": 0.5}}
@@ -164,3 +165,11 @@ def test_it_trains_is_saved_with_its_own_files_and_goes_on(installed: Path, tmp_
     assert gauges[0][-1] >= json.loads((snapshot / "climber.json").read_text())["climbs"] > 0
     finals = [row for row in second.points() if row[0] == "evaluation" and row[-1]]
     assert len(finals) == 1
+
+
+def test_an_agent_that_cannot_be_exported_says_so_before_it_trains(installed: Path, tmp_path: Path) -> None:
+    document = {**definition(export={"formats": ["weights"]}), "agent": HILL}
+    with pytest.raises(DefinitionError, match=r"export\.formats: the agent 'hill_climber' cannot be exported"):
+        Trained(work_order(document), tmp_path).run()
+    agent = registry.make_agent(RegisteredAgent(**HILL), context())
+    assert native.export_formats(rl(), agent, implied=True) == ()
