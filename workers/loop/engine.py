@@ -351,7 +351,7 @@ class Engine:
 
     def _save_periodically(self) -> None:
         self._snapshot_requested = False
-        if self._stop is None and self._saved_at != self.clock.iterations:
+        if self._stop is None and (self._cadence.best_apart or self._saved_at != self.clock.iterations):
             self._note(self._evaluations.finished(wait=True))
             self._save(SnapshotReason.PERIODIC)
 
@@ -378,7 +378,7 @@ class Engine:
             self._save(SnapshotReason.FINISH)
         elif reason is StopReason.DIVERGED:
             self._save(SnapshotReason.EXCEPTION)
-        elif self._saved_at != self.clock.iterations:
+        elif self._cadence.best_apart or self._saved_at != self.clock.iterations:
             self._save(SnapshotReason.STOP)
         self._parts.recorder.flush()
         self._finishing = False

@@ -65,7 +65,7 @@ class Cadence:
     snapshot: int | Trigger | None = None
     save_best: bool = True
     best_apart: bool = False
-    """Write the best also where the final snapshot, written next, holds the same state."""
+    """Write each kind of snapshot that is due, also where another one holds the same state: each has a name of its own."""
     save_memory: bool = True
 
 
