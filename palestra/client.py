@@ -9,7 +9,7 @@ from urllib.parse import quote
 from palestra.connection import Connection
 from palestra.contract.access import SessionView
 from palestra.contract.definition import BuiltinCode, Code, Definition
-from palestra.contract.names import Schedule
+from palestra.contract.names import EvaluationSource, Schedule
 from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest, Submission
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.resources import (
@@ -135,9 +135,10 @@ class Client:
         """Yields a run's snapshots, newest first."""
         return self._connection.pages(SnapshotView, f"/runs/{_part(run_id)}/snapshots", {"limit": _PAGE})
 
-    def evaluations(self, run_id: str, *, superseded: bool = False) -> Iterator[EvaluationView]:
-        """Yields a run's evaluations, also those of evaluate jobs."""
-        return self._connection.pages(EvaluationView, f"/runs/{_part(run_id)}/evaluations", {"superseded": superseded, "limit": _PAGE})
+    def evaluations(self, run_id: str, *, superseded: bool = False, source: EvaluationSource | None = None) -> Iterator[EvaluationView]:
+        """Yields a run's evaluations, also those of jobs that only evaluate: of one source, or of all."""
+        wanted = {"superseded": superseded, "source": source, "limit": _PAGE}
+        return self._connection.pages(EvaluationView, f"/runs/{_part(run_id)}/evaluations", wanted)
 
     def jobs(
         self, *, experiment_id: str | None = None, run_id: str | None = None, pool: str | None = None, state: str | None = None
@@ -160,6 +161,22 @@ class Client:
         """Queues an evaluation of a snapshot: `newest`, `best` or an id. Without `seed` the episodes are fresh ones."""
         options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed)
         return self.enqueue(run_id, JobRequest(schedule=Schedule.EVALUATE, evaluate=options, pool=pool))
+
+    def follow(self, run_id: str, options: EvaluateOptions | None = None, *, on_train_data: bool = False, pool: str = "default") -> JobView:
+        """Queues a continuous evaluation: it evaluates the run's snapshots as they come, on a slot of its own, until the training is over.
+
+        Args:
+            run_id: Run whose training it follows.
+            options: Episodes, seed, and times between evaluations.
+            on_train_data: Whether on the training's own episodes, as a series of its own.
+            pool: Pool of workers.
+        """
+        schedule = Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA if on_train_data else Schedule.CONTINUOUS_EVAL
+        return self.enqueue(run_id, JobRequest(schedule=schedule, evaluate=options or EvaluateOptions(), pool=pool))
+
+    def test(self, run_id: str, *, pool: str = "default") -> JobView:
+        """Queues a test: one update, one evaluation, one export; nothing of it becomes part of the run's history."""
+        return self.enqueue(run_id, JobRequest(schedule=Schedule.TEST, pool=pool))
 
     def pause(self, job_id: str, reason: str = "") -> JobView:
         """Ends the job's attempt with a snapshot; `resume` goes on from there."""

@@ -1,4 +1,4 @@
-"""Commands that change what is queued or runs: `palestra pause | resume | cancel | evaluate`."""
+"""Commands that change what is queued or runs: `palestra pause | resume | cancel | evaluate | test`."""
 
 from collections.abc import Callable
 from typing import Annotated, Final
@@ -6,12 +6,14 @@ from typing import Annotated, Final
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import CommandError, emit_json, number, say, show, state, table
+from palestra.cli.output import CommandError, emit_json, number, say, show, state, table, usage
 from palestra.client import Client
+from palestra.contract.options import EvaluateOptions
 from palestra.contract.resources import JobView
 from palestra.contract.states import FINAL_JOB_STATES, JobState
 
 Target = Annotated[str, typer.Argument(metavar="JOB|RUN|EXPERIMENT", help="A job; a run's or all of an experiment's unfinished jobs.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for the result.")]
 Reason = Annotated[str, typer.Option(help="Kept with the change.")]
 
 _NEEDS: Final = {"pause": frozenset(JobState) - FINAL_JOB_STATES - {JobState.PAUSED}, "resume": frozenset({JobState.PAUSED})}
@@ -21,6 +23,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands."""
     for command in (pause, resume, cancel, evaluate):
         app.command()(command)
+    app.command("test")(try_out)
 
 
 def pause(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
@@ -46,26 +49,64 @@ def evaluate(
     snapshot: Annotated[str, typer.Option(help="newest, best or the ID of a snapshot.")] = "newest",
     episodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="Episodes; the definition's by default.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed of the episodes; a fresh one by default.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the result.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Evaluate every snapshot as it comes, until the training is over.")] = False,
+    on_train_data: Annotated[bool, typer.Option("--on-train-data", help="With --follow: on the training's own episodes.")] = False,
+    throttle: Annotated[float, typer.Option(min=0, help="With --follow: least seconds between the starts of two evaluations.")] = 0,
+    delay: Annotated[float, typer.Option(min=0, help="With --follow: seconds before the first.")] = 0,
+    again: Annotated[
+        bool, typer.Option("--again", help="With --follow: the newest again, with other episodes, while none is newer.")
+    ] = False,
+    wait: Wait = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Queues an evaluation of a run's snapshot."""
+    """Queues an evaluation of a run's snapshot, or with --follow of all that its training leaves."""
+    if not follow and (on_train_data or throttle or delay or again):
+        usage("--on-train-data, --throttle, --delay and --again go with --follow")
+    if follow and snapshot != "newest":
+        usage("--follow takes the snapshots as they come: leave out --snapshot")
+    if again and throttle < 1:
+        usage("--again goes on without end: give --throttle of 1 or more")
+    if on_train_data and (seed is not None or again):
+        usage("--on-train-data has the training's own episodes: leave out --seed and --again")
     with connect(server, token_file) as client:
-        job = client.evaluate(run, snapshot=snapshot, episodes=episodes, seed=seed)
-        if not wait:
-            emit_json(job) if json else say(f"queued  {job.id}")
-            return
-        job = client.wait(job.id)
-        if job.state is not JobState.SUCCEEDED:
-            raise CommandError(f"{job.id} {job.state}: {job.failure.message if job.failure else job.cause}")
-        result = next(row for row in client.evaluations(run) if row.job_id == job.id)
-    if json:
-        emit_json(result)
+        if follow:
+            options = EvaluateOptions(episodes=episodes, seed=seed, throttle_seconds=throttle, delay_seconds=delay, only_once=not again)
+            job = client.follow(run, options, on_train_data=on_train_data)
+        else:
+            job = client.evaluate(run, snapshot=snapshot, episodes=episodes, seed=seed)
+        _tell_result(client, run, job, wait=wait, as_json=json, many=follow)
+
+
+def try_out(
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    wait: Wait = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Queues a test of a run's definition: one update, one evaluation, one export, and nothing that a training would go on from."""
+    with connect(server, token_file) as client:
+        _tell_result(client, run, client.test(run), wait=wait, as_json=json)
+
+
+def _tell_result(client: Client, run: str, job: JobView, *, wait: bool, as_json: bool, many: bool = False) -> None:
+    if not wait:
+        emit_json(job) if as_json else say(f"queued  {job.id}")
         return
-    cells = [[result.episodes, *(number(value) for value in (result.mean, result.stdev, result.min, result.median, result.max))]]
-    headings = ("episodes", "mean", "stdev", "min", "median", "max")
+    job = client.wait(job.id)
+    if job.state is not JobState.SUCCEEDED:
+        raise CommandError(f"{job.id} {job.state}: {job.failure.message if job.failure else job.cause}")
+    made = sorted((row for row in client.evaluations(run) if row.job_id == job.id), key=lambda row: row.env_step)
+    if as_json:
+        emit_json(made if many else made[0])
+        return
+    cells = [
+        [f"{row.env_step:,}", row.episodes, *(number(value) for value in (row.mean, row.stdev, row.min, row.median, row.max))]
+        for row in made
+    ]
+    headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max")
     show(table(headings, cells, numbers=headings))
 
 

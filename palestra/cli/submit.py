@@ -10,6 +10,7 @@ from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.output import emit_json, say, usage
 from palestra.cli.watch import follow
+from palestra.contract.names import Schedule
 from palestra.contract.options import Submission
 from palestra.provenance import capture, git_code
 
@@ -24,6 +25,7 @@ def submit(
     seeds: Annotated[str | None, typer.Option(help="Seeds, for example 0-2 or 1,5,7; the file's by default.")] = None,
     pool: Annotated[str | None, typer.Option(help="Pool of workers.")] = None,
     priority: Annotated[int | None, typer.Option(min=-100, max=100, help="Higher goes first.")] = None,
+    schedule: Annotated[Schedule | None, typer.Option(help="What its jobs do; the file's, or train, by default.")] = None,
     code: Annotated[Path | None, typer.Option(help="Git work tree whose state is part of the experiment's identity.")] = None,
     provenance: Annotated[bool, typer.Option(help="Record command, git state, packages and machine.")] = True,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until all runs ended.")] = False,
@@ -32,7 +34,7 @@ def submit(
     json: Json = False,
 ) -> None:
     """Submits a definition. The same definition and code give the same experiment; missing seeds are added."""
-    submission = _with_options(read_submission(file), seeds, pool, priority)
+    submission = _with_options(read_submission(file), seeds=seeds, pool=pool, priority=priority, schedule=schedule)
     submission = _with_origin(submission, code, provenance=provenance)
     with connect(server, token_file) as client:
         experiment, created = client.submit_document(submission)
@@ -45,8 +47,10 @@ def submit(
             raise typer.Exit(follow(client, experiment.id, as_json=json))
 
 
-def _with_options(submission: Submission, seeds: str | None, pool: str | None, priority: int | None) -> Submission:
-    changes = {"seeds": parse_seeds(seeds) if seeds is not None else None, "pool": pool, "priority": priority}
+def _with_options(submission: Submission, *, seeds: str | None, schedule: Schedule | None, **named: object) -> Submission:
+    if schedule is not None and not schedule.starts_runs:
+        usage(f"--schedule {schedule.value} reads the snapshots of a run: submit a training, then see palestra evaluate --help")
+    changes = {"seeds": parse_seeds(seeds) if seeds is not None else None, "schedule": schedule, **named}
     options = submission.options.model_copy(update={name: value for name, value in changes.items() if value is not None})
     return submission.model_copy(update={"options": options})
 

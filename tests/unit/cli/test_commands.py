@@ -132,6 +132,50 @@ def test_evaluate(peer: Peer, palestra: Run) -> None:
     assert "477.0" in palestra("evaluate", RUN, "--wait")[1]
 
 
+def test_evaluate_follows_a_training(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued", schedule="continuous_eval")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="succeeded")))
+    made = [samples.evaluation(mean, env_step=step) for step, mean in ((900, 9.0), (300, 3.0))]
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(*made)))
+    code, out, _ = palestra("evaluate", RUN, "--follow", "--throttle", "2", "--wait", "--json")
+    assert (code, [row["mean"] for row in json.loads(out)]) == (0, [3.0, 9.0])
+    assert (peer.asked[0].body["schedule"], peer.asked[0].body["evaluate"]["throttle_seconds"]) == ("continuous_eval", 2)
+    assert palestra("evaluate", RUN, "--follow", "--on-train-data")[0] == 0
+    assert peer.asked[-1].body["schedule"] == "continuous_eval_on_train_data"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--throttle", "3"),
+        ("--again",),
+        ("--follow", "--again"),
+        ("--follow", "--snapshot", "best"),
+        ("--follow", "--on-train-data", "--seed", "1"),
+    ],
+)
+def test_options_of_evaluate_that_do_not_go_together(peer: Peer, palestra: Run, options: tuple[str, ...]) -> None:
+    assert palestra("evaluate", RUN, *options)[0] == 2
+    assert not peer.asked
+
+
+def test_test(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued", schedule="test")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="succeeded")))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation(12.0, source="test"))))
+    assert "12.0" in palestra("test", RUN, "--wait")[1]
+    assert peer.asked[0].body["schedule"] == "test"
+
+
+def test_submit_with_a_schedule(peer: Peer, palestra: Run) -> None:
+    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    assert palestra("submit", "x.yaml", "--schedule", "continuous_train_and_evaluate", "--no-provenance")[0] == 0
+    assert peer.asked[0].body["options"]["schedule"] == "continuous_train_and_evaluate"
+    code, _, err = palestra("submit", "x.yaml", "--schedule", "continuous_eval")
+    assert (code, "palestra evaluate" in err) == (2, True)
+    assert palestra("submit", "x.yaml", "--schedule", "nothing")[0] == 2
+
+
 def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: Run) -> None:
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
     failed = samples.job(state="failed", failure={"message": "The snapshot is gone."})

@@ -10,7 +10,8 @@ from palestra import errors
 from palestra.client import Client
 from palestra.contract.definition import Definition, read_definition
 from palestra.contract.documents import canonical_json
-from palestra.contract.options import JobOptions
+from palestra.contract.names import EvaluationSource
+from palestra.contract.options import EvaluateOptions, JobOptions
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.states import JobState, RunState
 from tests.support import samples
@@ -102,7 +103,25 @@ def test_control(peer: Peer, client: Client) -> None:
 def test_evaluate_queues_a_schedule(peer: Peer, client: Client) -> None:
     peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(schedule="evaluate", state="queued")))
     assert client.evaluate(RUN, snapshot="best", episodes=20, seed=7).schedule == "evaluate"
-    assert peer.asked[0].body["evaluate"] == {"snapshot": "best", "episodes": 20, "seed": 7, "formats": None}
+    sent = peer.asked[0].body["evaluate"]
+    assert (sent["snapshot"], sent["episodes"], sent["seed"], sent["formats"]) == ("best", 20, 7, None)
+
+
+def test_follow_and_test_queue_their_schedules(peer: Peer, client: Client) -> None:
+    peer.on("POST", f"/runs/{RUN}/jobs", *(Answer(201, samples.job(state="queued")) for _ in range(3)))
+    client.follow(RUN, EvaluateOptions(episodes=5, throttle_seconds=30, delay_seconds=1, only_once=False))
+    client.follow(RUN, on_train_data=True)
+    client.test(RUN, pool="small")
+    first, second, third = (asked.body for asked in peer.asked)
+    assert (first["schedule"], first["evaluate"]["throttle_seconds"], first["evaluate"]["only_once"]) == ("continuous_eval", 30, False)
+    assert second["schedule"] == "continuous_eval_on_train_data"
+    assert (third["schedule"], third["pool"]) == ("test", "small")
+
+
+def test_evaluations_of_one_source(peer: Peer, client: Client) -> None:
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation(source="train_data"))))
+    (found,) = client.evaluations(RUN, source=EvaluationSource.TRAIN_DATA)
+    assert (found.source, peer.asked[0].query["source"]) == ("train_data", "train_data")
 
 
 def test_reads(peer: Peer, client: Client) -> None:
