@@ -1,14 +1,21 @@
-"""The engine alone, per iteration: loop, clock, triggers and absent hooks; agent, collector and recorder faked.
+"""The engine, per iteration: loop, clock, triggers and absent hooks; agent, collector and recorder faked. Then what is put around it: the
+hooks and recorders of the training functions, and the adapter of agents that others made.
 
 python -m benchmarks.engine [--iterations 200000] [--repeat 7]
 """
 
 import argparse
+import logging
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks._report import machine, show
+from tests.support.foreign_agents import ScriptedBatch
 from tests.support.trainer_fakes import (
     FLAGS,
     NOTHING,
@@ -20,9 +27,17 @@ from tests.support.trainer_fakes import (
     FakeSnapshotter,
     cadence,
 )
+from workers.agents.foreign import ForeignAgent
 from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedule, Unit
+from workers.entrypoints.functional_records import EpisodeCount, Evaluations
+from workers.entrypoints.interrupts import Interrupts
+from workers.hooks.evaluations import SuccessScoreHook
+from workers.hooks.steps import StepHooks
 from workers.loop.engine import Engine
 from workers.loop.parts import Parts
+from workers.record.episodes import EpisodesFile
+from workers.record.group import RecorderGroup
+from workers.record.log_lines import LogLines
 
 REPORT = LearnReport(1, (0.0,))
 EXPERIENCE = Experience(NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, (), env_steps=1)
@@ -33,24 +48,49 @@ def quiet(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
-def engine(iterations: int, *, learns: bool) -> Engine:
-    """Returns an engine whose parts cost one call each."""
+def engine(iterations: int, *, learns: bool, around: dict[str, Any] | None = None) -> Engine:
+    """Returns an engine whose parts cost one call each, but those of `around`."""
     trace: list[Any] = []
     schedule = LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=0 if learns else iterations + 1)
     agent, collector, recorder = FakeAgent(trace, CollectPlan(vector_steps=1), schedule), FakeCollector(trace), FakeRecorder(trace)
     agent.observe, agent.learn = quiet(None), quiet(REPORT)  # type: ignore[method-assign]
     collector.collect, recorder.tick = quiet(EXPERIENCE), quiet(None)  # type: ignore[method-assign]
-    control = FakeControl(trace)
+    usual = {"recorder": recorder, "control": FakeControl(trace)}
     parts = Parts(
         agent=agent,
         collector=collector,
-        recorder=recorder,
         snapshotter=FakeSnapshotter(trace),
-        control=control,
         evaluator=FakeEvaluator(trace),
+        **{**usual, **(around or {})},
     )
     options = {"epoch": 1_000, "evaluation": 10 * iterations, "snapshot": 10 * iterations}
     return Engine(parts, cadence({Unit.ENV_STEPS: iterations}, **options), time.monotonic)
+
+
+def functional_face(file: EpisodesFile) -> dict[str, Any]:
+    """Returns what a call of `train_agent_with_evaluation` puts around the engine, with one step hook."""
+    episodes = EpisodeCount(None)
+    log = LogLines(logging.getLogger(__name__), "", list, interval=10**9)
+    members = {"episodes": file, "log": log, "evaluations": Evaluations(list, episodes, None)}
+    hooks = (episodes, StepHooks(None, None, [quiet(None)], 1), SuccessScoreHook(None))
+    return {"hooks": hooks, "recorder": RecorderGroup(members), "control": Interrupts(10**9, time.monotonic)}
+
+
+def adapter(num_envs: int, *, batch: bool) -> Callable[[], None]:
+    """Returns one iteration's calls of the adapter of an agent that does nothing."""
+    inner = ScriptedBatch()
+    for name in ("act", "observe", "batch_observe"):
+        setattr(inner, name, quiet(0))
+    inner.batch_act = quiet([0] * num_envs)  # type: ignore[method-assign]
+    agent = ForeignAgent(inner, num_envs=num_envs, batch=batch)
+    rows, flags = np.zeros((1, num_envs, 4), np.float32), np.zeros((1, num_envs), np.bool_)
+    experience = Experience(rows, flags, np.zeros((1, num_envs)), flags, flags, rows, (), env_steps=num_envs)
+
+    def iterate() -> None:
+        agent.act(rows[0], explore=True)
+        agent.observe(experience)
+
+    return iterate
 
 
 def main() -> int:
@@ -60,14 +100,31 @@ def main() -> int:
     options = parser.parse_args()
     print(machine())
     good = True
-    for name, learns in (("engine alone, collect and learn", True), ("engine alone, collect only", False)):
-        values = []
+    with tempfile.TemporaryDirectory() as directory:
+        episodes = EpisodesFile(Path(directory) / "episodes.csv", 0)
+        face = functional_face(episodes)
+        lines = (
+            ("engine alone, collect and learn", True, None, 5),
+            ("engine alone, collect only", False, None, 5),
+            ("engine within a training function", False, face, 10),
+        )
+        for name, learns, around, bound in lines:
+            values = []
+            for _ in range(options.repeat):
+                built = engine(options.iterations, learns=learns, around=around)
+                started = time.perf_counter()
+                built.run()
+                values.append((time.perf_counter() - started) / options.iterations * 1e6)
+            good = show(name, values, "µs", bound=bound) and good
+        episodes.close()
+    for name, num_envs, batch in (("adapter of a foreign agent", 1, False), ("adapter of a foreign agent, 8 environments", 8, True)):
+        iterate, values = adapter(num_envs, batch=batch), []
         for _ in range(options.repeat):
-            built = engine(options.iterations, learns=learns)
             started = time.perf_counter()
-            built.run()
+            for _ in range(options.iterations):
+                iterate()
             values.append((time.perf_counter() - started) / options.iterations * 1e6)
-        good = show(name, values, "µs", bound=5) and good
+        good = show(name, values, "µs", bound=15) and good
     return 0 if good else 1
 
 

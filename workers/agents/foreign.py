@@ -60,6 +60,8 @@ class ForeignAgent:
     learn_schedule = LearnSchedule(every_env_steps=_NEVER, updates=1)
     exportable = False
     """Nothing is known of how the object acts."""
+    learns_by_itself = True
+    """It never reports an update."""
 
     def __init__(self, agent: Any, *, num_envs: int, batch: bool) -> None:
         check_methods(agent, batch=batch)
@@ -72,6 +74,7 @@ class ForeignAgent:
         self._tell = agent.batch_observe if batch else agent.observe
         self._held: list[Any] = [None] * num_envs
         """The object's own copy of each running episode's newest observation: given to `observe`, then to `act`, so it is kept once."""
+        self._any_begun = True
 
     @property
     def exact(self) -> bool:
@@ -82,28 +85,14 @@ class ForeignAgent:
 
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Asks the object; whether it explores is up to its `eval_mode`."""
-        if not explore:
-            rows = [row.copy() for row in observation]
-        else:
-            rows = self._held
-            for index, held in enumerate(rows):
-                if held is None:
-                    rows[index] = observation[index].copy()
-            rows = list(rows)
-        return np.asarray(self._choose(rows) if self._batch else [self._choose(rows[0])])
+        rows = self._newest(observation) if explore else list(observation.copy())
+        return np.array(self._choose(rows) if self._batch else [self._choose(rows[0])])
 
     def observe(self, experience: Experience) -> None:
         """Tells the object of each vector step in turn; it learns meanwhile, if it is its time."""
-        flags = zip(experience.reward, experience.terminated, experience.truncated, strict=True)
-        for successor, (reward, terminated, truncated) in zip(experience.next_observation, flags, strict=True):
-            rows = [row.copy() for row in successor]
-            if self._batch:
-                self._held = [None if over else row for row, over in zip(rows, (terminated | truncated).tolist(), strict=True)]
-                self._tell(rows, reward.copy(), terminated.copy(), truncated.copy())
-            else:
-                done, reset = bool(terminated[0]), bool(truncated[0])
-                self._held[0] = None if done or reset else rows[0]
-                self._tell(rows[0], float(reward[0]), done, reset)
+        tell = self._tell_batch if self._batch else self._tell_one
+        for step in range(len(experience.reward)):
+            tell(experience, step)
 
     def observe_evaluation(
         self, observation: Array, reward: Array, terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
@@ -116,7 +105,7 @@ class ForeignAgent:
             terminated: bool [B].
             reset: bool [B]: the episode is over, or given up.
         """
-        rows = [row.copy() for row in observation]
+        rows = list(observation.copy())
         if self._batch:
             self._tell(rows, reward.copy(), terminated.copy(), reset.copy())
         else:
@@ -188,7 +177,7 @@ class ForeignAgent:
             load(files.directory)
         if "t" in state:
             self.step = state["t"]
-        self._held = [None] * len(self._held)
+        self._held, self._any_begun = [None] * len(self._held), True
 
     def load_parts(self, state: StateTree, parts: Sequence[str] | None) -> None:
         """Gives the object some of what a snapshot holds, and nothing else.
@@ -213,6 +202,33 @@ class ForeignAgent:
             raise ValueError(f"resume_parts: {type(self.wrapped).__name__} has no torch module with a file in {directory}: name its parts")
         for name in found:
             self._load_attribute(Path(directory) / f"{name}.pt", name)
+
+    def _newest(self, observation: Array) -> list[Any]:
+        held = self._held
+        if self._any_begun:
+            self._any_begun = False
+            for index, row in enumerate(held):
+                if row is None:
+                    held[index] = observation[index].copy()
+        return held.copy()
+
+    def _tell_one(self, experience: Experience, step: int) -> None:
+        done, reset = experience.terminated.item(step), experience.truncated.item(step)
+        row = experience.next_observation[step, 0].copy()
+        self._held[0] = row
+        if done or reset:
+            self._held[0], self._any_begun = None, True
+        self._tell(row, experience.reward.item(step), done, reset)
+
+    def _tell_batch(self, experience: Experience, step: int) -> None:
+        terminated, truncated = experience.terminated[step].copy(), experience.truncated[step].copy()
+        rows = list(experience.next_observation[step].copy())
+        self._held = rows.copy()
+        over = (terminated | truncated).tolist()
+        if True in over:
+            self._any_begun = True
+            self._held = [None if ended else row for ended, row in zip(over, rows, strict=True)]
+        self._tell(rows, experience.reward[step].copy(), terminated, truncated)
 
     def _load_entries(self, saved: Mapping[str, Any], parts: Sequence[str] | None) -> None:
         import torch  # noqa: PLC0415 - as above
