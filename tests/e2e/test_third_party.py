@@ -108,3 +108,52 @@ def test_a_worker_whose_code_changed_refuses_to_train_it(stack: Stack) -> None:
     assert ended["state"] == "failed"
     assert "submit the definition again" in ended["failure"]["message"]
     assert ended["progress"]["env_step"] == 0
+
+
+def test_a_test_job_goes_through_everything_that_such_an_agent_can(stack: Stack) -> None:
+    (run,) = stack.submit(climber(4_000, noise=0.9), schedule="test")
+    (job,) = stack.get("jobs", experiment=run["experiment_id"])["items"]
+    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the test ends")
+    assert stack.get(f"jobs/{job['id']}")["failure"] is None
+
+
+def digits(updates: int, **sections: Any) -> dict[str, Any]:
+    return {
+        "kind": "supervised",
+        "name": "digits",
+        "estimator": {"name": "classifier", "params": {"classes": 10}},
+        "train_input": {"name": "digits", "params": {"images": 1_000}},
+        "evaluation_input": {"name": "digits", "params": {"images": 300, "batch_size": 100}},
+        "loop": {"updates": updates, "epoch_updates": 200},
+        "evaluation": {"every_updates": 500, "metric": "accuracy", "goal": "maximize"},
+        "snapshot": {"every_updates": 400},
+        **sections,
+    }
+
+
+def test_a_supervised_run_pauses_resumes_exactly_and_shows_its_metrics(stack: Stack) -> None:
+    (run,) = stack.submit(digits(4_000))
+    running = stack.wait_for_run(run["id"], lambda run: run["progress"]["update"] > 300, 60, "the run trains")
+    stack.post(f"jobs/{running['job_id']}:pause", {})
+    wait_for(lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", 30, "the job is paused")
+    stack.post(f"jobs/{running['job_id']}:resume", {})
+    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    assert (done["state"], done["resume_quality"], done["progress"]["update"]) == ("succeeded", "exact", 4_000)
+    latest = done["latest_evaluation"]
+    assert latest["mean"] == latest["metrics"]["accuracy"] > 0.9
+    names = {series["name"]: series for series in stack.get(f"runs/{run['id']}/series", limit=500)["items"]}
+    assert {"evaluation/accuracy", "evaluation/loss", "evaluation/mean", "loss/train"} <= set(names)
+    assert "evaluation/length_mean" not in names
+    query = {"select": [{"run_id": run["id"], "series": "evaluation/accuracy"}], "x": "update", "buckets": 8}
+    (curve,) = stack.post("series:query", query)["series"]
+    assert sum(curve["n"]) == 8
+
+    job = stack.post(f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"snapshot": "best"}})
+    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
+    (made,) = [row for row in stack.get(f"runs/{run['id']}/evaluations")["items"] if row["job_id"] == job["id"]]
+    assert made["metrics"] == done["best_evaluation"]["metrics"]
+
+
+def test_a_supervised_definition_that_does_not_fit_is_refused(stack: Stack) -> None:
+    problem = refused(stack, digits(100, estimator={"name": "classifier", "params": {"classes": 1}}))
+    assert (problem["code"], problem["errors"][0]["pointer"]) == ("invalid_parameters", "/definition/estimator/params/classes")

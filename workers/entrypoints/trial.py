@@ -32,18 +32,21 @@ class TrialSink:
 def try_out(training: Training) -> RunResult:
     """Collects until the agent can make its first update, whatever its warm-up, and ends as a training ends.
 
+    An agent that learns by itself, and so reports no update, gets one episode.
+
     Args:
         training: Assembled for the schedule `test`: its budget is one update.
 
     Raises:
         DefinitionError: If the agent makes no update.
     """
-    engine, updates = training.engine, 0
+    engine, tried = training.engine, False
+    by_itself = getattr(engine.agent, "learns_by_itself", False)
     for _ in engine.epochs(1):
-        while not updates:
+        while not tried:
             engine.agent.observe(engine.collect())
-            updates = engine.learn(1).updates
-            if not updates and engine.clock.env_steps >= MOST_ENV_STEPS:
+            tried = bool(engine.learn(1).updates) or (by_itself and engine.clock.episodes > 0)
+            if not tried and engine.clock.env_steps >= MOST_ENV_STEPS:
                 raise DefinitionError(f"the agent made no update within {MOST_ENV_STEPS:,} env_steps: see agent.batch_size and buffer_size")
     return engine.result
 
