@@ -36,7 +36,8 @@ function write(client: Client, event: t.LiveEvent): void {
 
 function tick(): void {
   for (const experiment of experiments) {
-    const budget = Number(experiment.view.definition.loop.env_steps);
+    const { loop } = experiment.view.definition;
+    const budget = "env_steps" in loop ? Number(loop.env_steps) : 0;
     for (const run of experiment.runs.slice(0, 2)) {
       if (run.view.state !== "running" || run.view.progress.env_step >= budget) continue;
       const step = run.view.progress.env_step + 150;

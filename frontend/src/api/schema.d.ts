@@ -1472,6 +1472,14 @@ export interface components {
             mean: number | string;
             /** Median */
             median: number | string;
+            /**
+             * Metrics
+             * @description Means over the examples of a supervised evaluation, by name; each is a curve beside the statistics. Such an evaluation counts its
+             *     pass over the input as one episode: the return is the score (see `SupervisedEvaluation.goal`), the length the number of batches.
+             */
+            metrics?: {
+                [key: string]: number | string;
+            };
             /** Min */
             min: number | string;
             /**
@@ -1597,6 +1605,13 @@ export interface components {
             mean: number | string;
             /** Median */
             median: number | string;
+            /**
+             * Metrics
+             * @description Of a supervised evaluation, by name; empty for one of episodes.
+             */
+            metrics: {
+                [key: string]: number | string;
+            };
             /** Min */
             min: number | string;
             /** Returns */
@@ -2912,7 +2927,7 @@ export interface components {
              *       }
              *     ]
              */
-            hooks: (components["schemas"]["NanGuard"] | components["schemas"]["LearningRateSchedule"])[];
+            hooks: (components["schemas"]["NanGuard"] | components["schemas"]["LearningRateSchedule"] | components["schemas"]["Video"])[];
             /**
              * @description Discriminates definitions. (enum property replaced by openapi-typescript)
              * @enum {string}
@@ -2986,7 +3001,7 @@ export interface components {
              *       }
              *     ]
              */
-            hooks: (components["schemas"]["NanGuard"] | components["schemas"]["LearningRateSchedule"])[];
+            hooks: (components["schemas"]["NanGuard"] | components["schemas"]["LearningRateSchedule"] | components["schemas"]["Video"])[];
             /**
              * @description Discriminates definitions. (enum property replaced by openapi-typescript)
              * @enum {string}
@@ -3520,7 +3535,7 @@ export interface components {
             run: string;
             /**
              * Score
-             * @description Mean return of the latest evaluation at this state; decides `best`.
+             * @description Mean return, or the score of a supervised run, of the latest evaluation at this state; decides `best`.
              */
             score?: number | string | null;
             /** Snapshot Id */
@@ -3926,6 +3941,36 @@ export interface components {
             scopes: components["schemas"]["Scope"][];
             /** Secret */
             secret?: string | null;
+        };
+        /**
+         * Video
+         * @description Films an episode of an evaluation, played again from the seed that it was counted with; the environment must render pictures.
+         */
+        Video: {
+            /**
+             * Episode
+             * @description Which of the evaluation's episodes, by return.
+             * @default best
+             * @enum {string}
+             */
+            episode: "first" | "best" | "worst" | "median";
+            /**
+             * Every Evaluations
+             * @description Evaluations from one video to the next; the first one is filmed.
+             * @default 1
+             */
+            every_evaluations: number;
+            /**
+             * Max Frames
+             * @description Longest video.
+             * @default 10000
+             */
+            max_frames: number;
+            /**
+             * @description Name of the hook. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "video";
         };
         /**
          * WorkOrder

@@ -30,6 +30,7 @@ export type JobState = Schemas["JobState"];
 export type AttemptState = Schemas["AttemptState"];
 export type WorkerState = Schemas["WorkerState"];
 export type Schedule = Schemas["Schedule"];
+export type EvaluationSource = Schemas["EvaluationSource"];
 
 export interface Page<Item> {
   items: Item[];

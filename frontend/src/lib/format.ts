@@ -130,3 +130,8 @@ export function shortId(id: string): string {
   const [prefix, rest] = id.split("_");
   return rest === undefined ? id : `${prefix}_…${rest.slice(-6)}`;
 }
+
+/** The name of a schedule in words. */
+export function scheduleName(schedule: string): string {
+  return schedule.replaceAll("_", " ");
+}

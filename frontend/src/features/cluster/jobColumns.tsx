@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { actOnJob, type JobVerb } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job } from "@/api/types";
-import { ago, moment } from "@/lib/format";
+import { ago, moment, scheduleName } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
 import { StateBadge } from "@/ui/State";
@@ -66,9 +66,9 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
     {
       id: "schedule",
       header: "Schedule",
-      width: 84,
+      width: 128,
       hide: "narrow",
-      cell: (job) => job.schedule.replaceAll("_", " "),
+      cell: (job) => <span title={scheduleName(job.schedule)}>{scheduleName(job.schedule)}</span>,
     },
     { id: "pool", header: "Pool", width: 84, hide: "medium", cell: (job) => job.pool },
     { id: "priority", header: "Priority", width: 70, align: "right", hide: "medium", cell: (job) => job.priority },

@@ -2,17 +2,19 @@ import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { snapshotsQuery } from "@/api/queries";
 import type { Attempt, Job, RunDetail, Snapshot } from "@/api/types";
-import { ago, bytes, count, duration, moment, shortId, toNumber, value } from "@/lib/format";
+import { ago, bytes, count, duration, moment, scheduleName, shortId, toNumber, value } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { Empty } from "@/ui/Empty";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/State";
 import classes from "./AttemptsTab.module.css";
+import { RunJobs } from "./RunJobs";
 
 /** When which worker worked on the run, and what was saved. */
 export function AttemptsTab({ run }: { run: RunDetail }) {
   return (
     <div className="stack">
+      <RunJobs run={run} />
       <Panel title="Attempts">
         {run.attempts.length === 0 ? (
           <Empty small title="No attempt yet">
@@ -44,7 +46,7 @@ function Timeline({ run }: { run: RunDetail }) {
           <li key={attempt.id} className={classes.attempt}>
             <div className={classes.head}>
               <b>
-                {jobs.get(attempt.job_id)?.schedule ?? "job"} · attempt {attempt.number}
+                {scheduleName(jobs.get(attempt.job_id)?.schedule ?? "job")} · attempt {attempt.number}
               </b>
               <StateBadge state={attempt.outcome ?? attempt.state} />
               {attempt.cause && <span className="muted">{attempt.cause.replaceAll("_", " ")}</span>}

@@ -2,7 +2,7 @@ import { SegmentedControl, Skeleton, Slider, Switch, TextInput } from "@mantine/
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { evaluationsQuery } from "@/api/queries";
-import type { RunDetail } from "@/api/types";
+import type { Evaluation, EvaluationSource, RunDetail } from "@/api/types";
 import { registerShortcuts } from "@/lib/shortcuts";
 import type { View } from "@/live/curves";
 import type { RunCurvesState } from "@/live/useRunCurves";
@@ -13,7 +13,7 @@ import { CurvePanel } from "./CurvePanel";
 import classes from "./CurvesTab.module.css";
 import { EvaluationChart } from "./EvaluationChart";
 import { AXES, type ChangeSearch, type RunSearch } from "./search";
-import { matcher, sections } from "./sections";
+import { EVALUATION_SERIES, matcher, sections } from "./sections";
 
 const AXIS_LABELS = { env_step: "env steps", update: "updates", episode: "episodes", wall: "time" } as const;
 
@@ -35,7 +35,7 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
     [x, start, end, superseded],
   );
   const evaluations = useQuery(evaluationsQuery(run.id));
-  const showEvaluations = (evaluations.data?.length ?? 0) > 0 && matcher(search.q)("evaluation/mean");
+  const charted = useMemo(() => chartedSources(evaluations.data ?? [], search.q), [evaluations.data, search.q]);
   const zoom = (range: { start: number; end: number } | null) => change({ start: range?.start, end: range?.end });
   if (state.error && names.length === 0) {
     return (
@@ -49,17 +49,17 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
       <Toolbar run={run} search={search} change={change} />
       {state.loading && names.length === 0 ? (
         <Skeleton height={360} radius={10} />
-      ) : grouped.length === 0 && !showEvaluations ? (
+      ) : grouped.length === 0 && charted.length === 0 ? (
         <Panel>
           <NoCurves run={run} filtered={names.length > 0} />
         </Panel>
       ) : (
         <div className={classes.sections}>
-          {showEvaluations && (
-            <Section title="evaluation" count={1} wide>
-              <EvaluationChart evaluations={evaluations.data ?? []} color={color} view={view} onZoom={zoom} />
+          {charted.map((of) => (
+            <Section key={of} title={EVALUATION_SERIES[of].replaceAll("_", " ")} count={1} wide>
+              <EvaluationChart evaluations={evaluations.data ?? []} of={of} color={color} view={view} onZoom={zoom} />
             </Section>
-          )}
+          ))}
           {grouped.map((section) => (
             <Section
               key={section.prefix}
@@ -85,6 +85,14 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
         </div>
       )}
     </div>
+  );
+}
+
+/** The sources that there are evaluations of, tests apart: one point is no curve. */
+function chartedSources(evaluations: readonly Evaluation[], query: string | undefined): EvaluationSource[] {
+  const matches = matcher(query);
+  return (["evaluation", "train_data"] as const).filter(
+    (of) => matches(`${EVALUATION_SERIES[of]}/mean`) && evaluations.some((one) => one.source === of),
   );
 }
 

@@ -131,16 +131,9 @@ function evaluationColumns(
     {
       id: "of",
       header: "Of",
-      width: 120,
+      width: 150,
       hide: "medium",
-      cell: (row) =>
-        row.snapshot_id ? (
-          <code title={row.snapshot_id}>{shortId(row.snapshot_id)}</code>
-        ) : row.final ? (
-          "end of training"
-        ) : (
-          "training"
-        ),
+      cell: (row) => <Origin row={row} />,
     },
     {
       id: "at",
@@ -152,6 +145,28 @@ function evaluationColumns(
       cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
     },
   ];
+}
+
+/** What was evaluated: the training's state at that moment, or a snapshot; and which episodes, where they were not fresh. */
+function Origin({ row }: { row: Evaluation }) {
+  if (row.source === "test") return "test";
+  return (
+    <>
+      {row.snapshot_id ? (
+        <code title={row.snapshot_id}>{shortId(row.snapshot_id)}</code>
+      ) : row.final ? (
+        "end of training"
+      ) : (
+        "training"
+      )}
+      {row.source === "train_data" && (
+        <span className="faint" title="On the first episodes of the training itself">
+          {" "}
+          own episodes
+        </span>
+      )}
+    </>
+  );
 }
 
 function fixed(x: number | string, spread: number | string): string {

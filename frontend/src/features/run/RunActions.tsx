@@ -5,7 +5,17 @@ import { useState } from "react";
 import { actOnJob, type JobVerb, submitJob } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { JobState, RunDetail, Schedule } from "@/api/types";
-import { IconBan, IconChevronDown, IconPackageExport, IconPlayerPause, IconPlayerPlay, IconTarget } from "@/ui/icons";
+import { scheduleName } from "@/lib/format";
+import {
+  IconBan,
+  IconChevronDown,
+  IconFlask,
+  IconPackageExport,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconRefresh,
+  IconTarget,
+} from "@/ui/icons";
 import { undoable } from "@/ui/undo";
 
 const PAUSABLE: readonly JobState[] = ["queued", "starting", "running"];
@@ -27,7 +37,7 @@ export function RunActions({ run }: { run: RunDetail }) {
     mutationFn: (schedule: Schedule) => submitJob(run.id, schedule),
     onSettled: refresh,
     onError: refused,
-    onSuccess: (made) => notifications.show({ message: `Queued: ${made.schedule}` }),
+    onSuccess: (made) => notifications.show({ message: `Queued: ${scheduleName(made.schedule)}` }),
   });
   const pause = () =>
     act.mutate("pause", {
@@ -64,6 +74,20 @@ export function RunActions({ run }: { run: RunDetail }) {
           </Menu.Item>
           <Menu.Item leftSection={<IconPackageExport size={15} />} onClick={() => queue.mutate("export")}>
             Export the weights
+          </Menu.Item>
+          <Menu.Label>On every snapshot, until the training is over</Menu.Label>
+          <Menu.Item leftSection={<IconTarget size={15} />} onClick={() => queue.mutate("continuous_eval")}>
+            Evaluate with fresh seeds
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<IconRefresh size={15} />}
+            onClick={() => queue.mutate("continuous_eval_on_train_data")}
+          >
+            Evaluate on the training's own episodes
+          </Menu.Item>
+          <Menu.Label>Of the definition</Menu.Label>
+          <Menu.Item leftSection={<IconFlask size={15} />} onClick={() => queue.mutate("test")}>
+            Test: one update, one evaluation
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>

@@ -1,6 +1,17 @@
 /** Curves grouped by the part of their name before the slash. */
 
-export const EVALUATION_PREFIX = "evaluation/";
+import type { EvaluationSource } from "@/api/types";
+
+/** Curves below these names are read from the evaluations of a source; they come with the list of evaluations. */
+export const EVALUATION_SERIES: Record<EvaluationSource, string> = {
+  evaluation: "evaluation",
+  train_data: "evaluation_on_train_data",
+  test: "evaluation_of_test",
+};
+
+export function isOfEvaluations(name: string): boolean {
+  return Object.values(EVALUATION_SERIES).some((prefix) => name.startsWith(`${prefix}/`));
+}
 
 export interface Section {
   prefix: string;

@@ -7,7 +7,7 @@ import { fenceChain } from "@/live/chain";
 import { LogTail } from "@/live/logTail";
 import { type RunCurvesState, useRunCurves } from "@/live/useRunCurves";
 import type { RunSearch } from "./search";
-import { EVALUATION_PREFIX } from "./sections";
+import { isOfEvaluations } from "./sections";
 
 const LIVE: ReadonlySet<RunState> = new Set<RunState>(["queued", "running", "paused"]);
 
@@ -27,8 +27,7 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
   const detail = useThrottle(() => void client.invalidateQueries({ queryKey: keys.run(id), exact: true }), 1000);
   const saved = useThrottle(() => void client.invalidateQueries({ queryKey: keys.snapshots(id) }), 1000);
   const names = useMemo(
-    () =>
-      series.data ? series.data.map((one) => one.name).filter((name) => !name.startsWith(EVALUATION_PREFIX)) : null,
+    () => (series.data ? series.data.map((one) => one.name).filter((name) => !isOfEvaluations(name)) : null),
     [series.data],
   );
   const chain = useMemo(() => (snapshots.data ? fenceChain(run, snapshots.data) : undefined), [run, snapshots.data]);
