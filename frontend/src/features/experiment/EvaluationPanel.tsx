@@ -2,6 +2,7 @@ import { SegmentedControl, Skeleton, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Suspense, useMemo } from "react";
 import type { ApiError } from "@/api/client";
+import { reading } from "@/api/definition";
 import { seriesQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { Plot } from "@/charts";
@@ -23,10 +24,11 @@ interface EvaluationPanelProps {
   change: ChangeSearch;
 }
 
-/** The learning curve: mean evaluation return of every seed, their mean, and its 95 % interval. */
+/** The learning curve: evaluation return, or metric, of every seed, their mean, and its 95 % interval. */
 export function EvaluationPanel({ experiment, runs, search, change }: EvaluationPanelProps) {
   const scheme = useScheme();
-  const axis = search.x ?? "env_step";
+  const { counter, score } = reading(experiment.definition);
+  const axis = search.x ?? counter;
   const evaluated = useMemo(() => runs.filter((run) => run.latest_evaluation !== null), [runs]);
   const shown = useMemo(() => evaluated.filter((run) => !search.hide?.includes(run.seed)), [evaluated, search.hide]);
   const request = useMemo(() => evaluationRequest(experiment, shown, axis), [experiment, shown, axis]);
@@ -39,7 +41,7 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
   const zoomed = search.start !== undefined || search.end !== undefined;
   return (
     <Panel
-      title="Evaluation return"
+      title={`Evaluation ${score}`}
       aside={
         <>
           {zoomed && (
@@ -57,7 +59,7 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
             data={AXES.map((one) => ({ value: one, label: AXIS_LABELS[one] }))}
             value={axis}
             onChange={(x) =>
-              change({ x: x === "env_step" ? undefined : (x as typeof axis), start: undefined, end: undefined })
+              change({ x: x === counter ? undefined : (x as typeof axis), start: undefined, end: undefined })
             }
           />
         </>
@@ -75,7 +77,7 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
         <Suspense fallback={<Skeleton height={HEIGHT} />}>
           <Plot
             {...plot}
-            label={`Mean evaluation return of ${shown.length} seeds over ${AXIS_LABELS[axis]}`}
+            label={`Mean evaluation ${score} of ${shown.length} seeds over ${AXIS_LABELS[axis]}`}
             testId="evaluation-chart"
             height={HEIGHT}
             scheme={scheme}
@@ -113,9 +115,9 @@ function Legend({ shown, seeds, fewer }: { shown: number; seeds: boolean; fewer:
 }
 
 function firstEvaluation(experiment: ExperimentDetail): string {
-  const every = experiment.definition.evaluation?.every_env_steps;
+  const { evaluateEvery: every, metric, unit } = reading(experiment.definition);
   return every
-    ? `Each run is evaluated when it crosses a multiple of ${every.toLocaleString("en-US")} env steps, exploration off; the curve begins there.`
+    ? `Each run is evaluated when it crosses a multiple of ${every.toLocaleString("en-US")} ${unit}${metric === null ? ", exploration off" : ""}; the curve begins there.`
     : "This definition evaluates at the end of training only.";
 }
 

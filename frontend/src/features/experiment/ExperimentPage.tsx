@@ -2,10 +2,11 @@ import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import type { ApiError } from "@/api/client";
+import { reading } from "@/api/definition";
 import { experimentQuery, experimentRunsQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { groupColor } from "@/lib/color";
-import { ago, moment, plural } from "@/lib/format";
+import { ago, moment, plural, toNumber } from "@/lib/format";
 import { tidy } from "@/lib/search";
 import { CopyButton, Dot, ScoreText } from "@/ui/Bits";
 import { Failure } from "@/ui/Empty";
@@ -79,6 +80,9 @@ function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[
 
 function PageFacts({ experiment, runs }: { experiment: ExperimentDetail; runs: readonly Run[] }) {
   const score = experiment.latest_evaluation;
+  const { metric, sign } = reading(experiment.definition);
+  const mean = score === null ? 0 : sign * toNumber(score.mean);
+  const spread = score !== null && score.runs > 1 ? score.stdev : Math.abs(mean) / 20;
   return (
     <>
       <span>
@@ -87,8 +91,7 @@ function PageFacts({ experiment, runs }: { experiment: ExperimentDetail; runs: r
       <span>{plural(runs.length, "run")}</span>
       {score && (
         <span title="Over the latest evaluation of each run">
-          latest{" "}
-          <ScoreText mean={score.mean} spread={score.runs > 1 ? score.stdev : Number(score.mean) / 20} n={score.runs} />
+          latest {metric} <ScoreText mean={mean} spread={spread} n={score.runs} />
         </span>
       )}
       <span title={moment(experiment.created_at)}>

@@ -1,6 +1,7 @@
 import { SegmentedControl } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { type Reading, reading, scoreOf } from "@/api/definition";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { memberColor } from "@/lib/color";
 import { percent, value } from "@/lib/format";
@@ -35,8 +36,8 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
       change({ hide: next.length > 0 ? next : undefined });
     };
     const color = new Map(runs.map((run, index) => [run.id, memberColor(experiment.id, index, runs.length, scheme)]));
-    return runColumns((run) => color.get(run.id) ?? "", hidden, toggle);
-  }, [runs, experiment.id, scheme, search.hide, change]);
+    return runColumns((run) => color.get(run.id) ?? "", hidden, toggle, reading(experiment.definition));
+  }, [runs, experiment.id, experiment.definition, scheme, search.hide, change]);
   const open = (run: Run) => void navigate({ to: "/runs/$runId", params: { runId: run.id } });
   return (
     <Panel
@@ -66,7 +67,12 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
       ) : (
         <ol className={classes.tiles}>
           {runs.map((run, index) => (
-            <Tile key={run.id} run={run} color={memberColor(experiment.id, index, runs.length, scheme)} />
+            <Tile
+              key={run.id}
+              run={run}
+              words={reading(experiment.definition)}
+              color={memberColor(experiment.id, index, runs.length, scheme)}
+            />
           ))}
         </ol>
       )}
@@ -74,8 +80,8 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
   );
 }
 
-function Tile({ run, color }: { run: Run; color: string }) {
-  const score = run.latest_evaluation?.mean ?? null;
+function Tile({ run, words, color }: { run: Run; words: Reading; color: string }) {
+  const score = run.latest_evaluation ? scoreOf(run.latest_evaluation, words) : null;
   const title = `seed ${run.seed}: ${run.state}, ${percent(run.progress.fraction)}${score === null ? "" : `, latest evaluation ${value(score)}`}`;
   return (
     <li>

@@ -1,31 +1,31 @@
+import { reading } from "@/api/definition";
 import type { ExperimentDetail, GridGroup, Run, SeriesQuery, SeriesResult } from "@/api/types";
 import type { PlotBand, PlotData, PlotSeries, PlotSource } from "@/charts";
 import { alpha, emphasis, groupColor, memberColor, type Scheme } from "@/lib/color";
 
-export const SERIES = "evaluation/mean";
 const MOST_BUCKETS = 1000;
 const PLAIN_BUCKETS = 300;
 const MOST_SELECTED = 1000;
 type Axis = "env_step" | "update" | "episode" | "wall";
 
 /**
- * The query of the learning curve. Evaluations fall on multiples of a step count, so over env_step the buckets are centred
+ * The query of the learning curve. Evaluations fall on multiples of a count, so over that counter the buckets are centred
  * on them: every evaluation gets its own bucket, and seeds that evaluate at the same step share one.
  */
 export function evaluationRequest(experiment: ExperimentDetail, runs: readonly Run[], axis: Axis): SeriesQuery {
+  const { counter, evaluateEvery: every, series } = reading(experiment.definition);
   const ids = runs.slice(0, MOST_SELECTED).map((run) => run.id);
   const base: SeriesQuery = {
-    select: ids.map((run_id) => ({ run_id, series: SERIES })),
-    groups: ids.length > 0 ? [{ name: "mean", run_ids: ids as [string, ...string[]], series: SERIES }] : [],
+    select: ids.map((run_id) => ({ run_id, series })),
+    groups: ids.length > 0 ? [{ name: "mean", run_ids: ids as [string, ...string[]], series }] : [],
     x: axis,
     start: null,
     end: null,
     buckets: PLAIN_BUCKETS,
     include_superseded: false,
   };
-  const every = experiment.definition.evaluation?.every_env_steps;
-  if (axis !== "env_step" || !every) return base;
-  const last = Math.max(...runs.map((run) => run.latest_evaluation?.env_step ?? 0), every);
+  if (axis !== counter || !every) return base;
+  const last = Math.max(...runs.map((run) => run.latest_evaluation?.[counter] ?? 0), every);
   const width = every * Math.max(1, Math.ceil(last / every / MOST_BUCKETS));
   const buckets = Math.ceil(last / width);
   return { ...base, buckets: buckets + 1, start: -width / 2, end: (buckets + 0.5) * width };

@@ -1,5 +1,6 @@
 import { Link } from "@tanstack/react-router";
-import type { Run } from "@/api/types";
+import { type Reading, scoreOf } from "@/api/definition";
+import type { Evaluation, Run } from "@/api/types";
 import { compact, duration, percent, toNumber, value } from "@/lib/format";
 import { Dot, ProgressBar, ScoreText } from "@/ui/Bits";
 import type { Column } from "@/ui/DataTable";
@@ -12,6 +13,7 @@ export function runColumns(
   color: (run: Run) => string,
   hidden: ReadonlySet<number>,
   toggle: (seed: number) => void,
+  words: Reading,
 ): Column<Run>[] {
   return [
     {
@@ -51,7 +53,7 @@ export function runColumns(
       hide: "narrow",
       sort: (run) => run.progress.fraction ?? 0,
       cell: (run) => (
-        <span className={classes.progress} title={`${compact(run.progress.env_step)} env steps`}>
+        <span className={classes.progress} title={`${compact(run.progress[words.counter])} ${words.unit}`}>
           <ProgressBar
             fraction={run.progress.fraction}
             alive={run.state === "running"}
@@ -69,11 +71,7 @@ export function runColumns(
       sort: (run) => toNumber(run.latest_evaluation?.mean ?? LOW),
       cell: (run) => {
         const latest = run.latest_evaluation;
-        return latest ? (
-          <ScoreText mean={latest.mean} spread={latest.stdev} n={latest.episodes} />
-        ) : (
-          <span className="faint">none yet</span>
-        );
+        return latest ? <Score evaluation={latest} words={words} /> : <span className="faint">none yet</span>;
       },
     },
     {
@@ -83,16 +81,16 @@ export function runColumns(
       align: "right",
       hide: "narrow",
       sort: (run) => toNumber(run.best_evaluation?.mean ?? LOW),
-      cell: (run) => value(run.best_evaluation?.mean),
+      cell: (run) => value(run.best_evaluation ? scoreOf(run.best_evaluation, words) : undefined),
     },
     {
       id: "steps",
-      header: "env steps",
+      header: words.unit,
       width: 80,
       align: "right",
       hide: "narrow",
-      sort: (run) => run.progress.env_step,
-      cell: (run) => compact(run.progress.env_step),
+      sort: (run) => run.progress[words.counter],
+      cell: (run) => compact(run.progress[words.counter]),
     },
     {
       id: "speed",
@@ -114,6 +112,17 @@ export function runColumns(
       cell: (run) => (run.started_at ? duration(elapsed(run)) : "–"),
     },
   ];
+}
+
+function Score({ evaluation, words }: { evaluation: Evaluation; words: Reading }) {
+  if (words.metric === null)
+    return <ScoreText mean={evaluation.mean} spread={evaluation.stdev} n={evaluation.episodes} />;
+  return (
+    <>
+      <span className="faint">{words.metric} </span>
+      <b className="number">{value(scoreOf(evaluation, words), 4)}</b>
+    </>
+  );
 }
 
 function elapsed(run: Run): number {

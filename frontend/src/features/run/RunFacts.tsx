@@ -1,6 +1,7 @@
 import { Tooltip } from "@mantine/core";
+import { reading, scoreOf } from "@/api/definition";
 import type { RunDetail } from "@/api/types";
-import { compact, count, duration, percent, plural } from "@/lib/format";
+import { compact, count, duration, percent, plural, value } from "@/lib/format";
 import { CopyButton, ProgressBar, ScoreText } from "@/ui/Bits";
 import { IconEqual, IconWaveSine } from "@/ui/icons";
 import classes from "./RunFacts.module.css";
@@ -32,9 +33,11 @@ export function QualityBadge({ quality }: { quality: RunDetail["resume_quality"]
 
 /** Progress in one line: how far, how fast, how long still. */
 export function RunFacts({ run }: { run: RunDetail }) {
-  const { env_step, fraction, env_steps_per_second: speed } = run.progress;
-  const budget = run.definition.loop.env_steps ?? null;
-  const left = budget !== null && speed && run.state === "running" ? (budget - env_step) / speed : null;
+  const words = reading(run.definition);
+  const { fraction, env_steps_per_second: speed } = run.progress;
+  const { budget, metric, unit } = words;
+  const at = run.progress[words.counter];
+  const left = budget !== null && speed && run.state === "running" ? (budget - at) / speed : null;
   const latest = run.latest_evaluation;
   return (
     <>
@@ -43,16 +46,28 @@ export function RunFacts({ run }: { run: RunDetail }) {
         {percent(fraction)}
       </span>
       <span>
-        {count(env_step)}
-        {budget !== null && <span className="faint"> / {compact(budget)}</span>} env steps
+        {count(at)}
+        {budget !== null && <span className="faint"> / {compact(budget)}</span>} {unit}
       </span>
-      {run.state === "running" && speed !== null && <span>{count(Math.round(speed))} steps/s</span>}
+      {run.state === "running" && speed !== null && (
+        <span>
+          {count(Math.round(speed))} {metric === null ? "steps" : unit}/s
+        </span>
+      )}
       {left !== null && (
         <span>about {duration(left > 120 ? Math.round(left / 60) * 60 : left).replace(/ 00 s$/, "")} left</span>
       )}
       {latest && (
         <span>
-          latest <ScoreText mean={latest.mean} spread={latest.stdev} n={latest.episodes} />
+          {metric === null ? (
+            <>
+              latest <ScoreText mean={latest.mean} spread={latest.stdev} n={latest.episodes} />
+            </>
+          ) : (
+            <>
+              latest {metric} <b>{value(scoreOf(latest, words), 4)}</b>
+            </>
+          )}
         </span>
       )}
       {run.attempts.length > 1 && <span>{plural(run.attempts.length, "attempt")}</span>}

@@ -1,0 +1,55 @@
+/** What a definition's kind means for the pages: which counter is the x axis, and what its evaluations say. */
+import type { Evaluation, RunDetail } from "./types";
+
+export type Definition = RunDetail["definition"];
+
+export interface Reading {
+  /** The counter that budget and cadences are in. */
+  counter: "env_step" | "update";
+  /** Name of the counter, in the plural. */
+  unit: string;
+  /** What an evaluation comes to: the return, or a metric of a supervised model. */
+  score: string;
+  /** The score's curve. */
+  series: string;
+  /** The metric that is the score; `null` in reinforcement learning. */
+  metric: string | null;
+  /** -1 where the score is minus the metric. */
+  sign: 1 | -1;
+  budget: number | null;
+  evaluateEvery: number | null;
+  saveEvery: number | null;
+}
+
+export function reading(definition: Definition): Reading {
+  if (definition.kind === "rl") {
+    return {
+      counter: "env_step",
+      unit: "env steps",
+      score: "return",
+      series: "evaluation/mean",
+      metric: null,
+      sign: 1,
+      budget: definition.loop.env_steps ?? null,
+      evaluateEvery: definition.evaluation?.every_env_steps ?? null,
+      saveEvery: definition.snapshot?.every_env_steps ?? null,
+    };
+  }
+  const metric = definition.evaluation?.metric ?? "loss";
+  return {
+    counter: "update",
+    unit: "updates",
+    score: metric,
+    series: `evaluation/${metric}`,
+    metric,
+    sign: definition.evaluation?.goal === "maximize" ? 1 : -1,
+    budget: definition.loop.updates,
+    evaluateEvery: definition.evaluation?.every_updates ?? null,
+    saveEvery: definition.snapshot?.every_updates ?? null,
+  };
+}
+
+/** What an evaluation came to, in the words of its definition. */
+export function scoreOf(evaluation: Evaluation, { metric }: Reading): number | string {
+  return metric === null ? evaluation.mean : (evaluation.metrics[metric] ?? evaluation.mean);
+}
