@@ -13,7 +13,10 @@ from workers.estimators.session import SessionRunHook
 class EstimatorLike(Protocol):
     """What an experiment needs of an estimator; `workers.estimators.estimator.Estimator` is one."""
 
-    model_dir: Any
+    @property
+    def model_dir(self) -> Any:
+        """Where checkpoints lie."""
+        ...
 
     def train(self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None) -> Any:
         """Trains and returns the estimator."""

@@ -20,8 +20,15 @@ Environment = gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]]
 class AgentLike(Protocol):
     """What an experiment needs of an agent; `Agent` and `PGAgent` of `workers.estimators.agents` are such."""
 
-    model_dir: Any
-    memory: Any
+    @property
+    def model_dir(self) -> Any:
+        """Where checkpoints lie."""
+        ...
+
+    @property
+    def memory(self) -> Any:
+        """Where transitions go."""
+        ...
 
     def train(self, env: Any, *args: Any, **options: Any) -> Any:
         """Trains and returns the agent."""

@@ -277,9 +277,10 @@ class Agent(ModelOwner):
 
     def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
         config, hooks, every = self._config, self._step_hooks(), self.episodes_between_logs
-        hooks += [EpisodeLoggingTensorHook(every), EpisodeCounterHook(every)]
+        if config.log_step_count_steps:
+            hooks.append(EpisodeLoggingTensorHook(every))
         if config.save_summary_steps:
-            hooks.append(EpisodeSummarySaverHook(every))
+            hooks += [EpisodeSummarySaverHook(every), EpisodeCounterHook(every)]
         has_own = any(isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given)
         if config.saves_checkpoints and not has_own:
             hooks.append(self._checkpoint_hook(every))

@@ -136,9 +136,9 @@ class ModelOwner:
         """Returns the hooks of every training."""
         config, hooks = self._config, list[SessionRunHook]([NanTensorHook()])
         if config.log_step_count_steps:
-            hooks += [StepLoggingTensorHook(config.log_step_count_steps), StepCounterHook(config.log_step_count_steps)]
+            hooks.append(StepLoggingTensorHook(config.log_step_count_steps))
         if config.save_summary_steps:
-            hooks.append(StepSummarySaverHook(config.save_summary_steps))
+            hooks += [StepSummarySaverHook(config.save_summary_steps), StepCounterHook(config.save_summary_steps)]
         return hooks
 
 

@@ -28,7 +28,8 @@ class PredictModule(nn.Module):
         self._variables.load_state_dict(deepcopy({**state, "optimizers": {}}))
         self._names = names
         self(*example)
-        self.needed = nn.ModuleDict({name.replace(".", "_"): module for name, module in self._variables.modules().items()})
+        for name, module in self._variables.modules().items():
+            self.add_module(f"model_{name.replace('.', '_')}", module)
         self.eval()
         self.requires_grad_(requires_grad=False)
 

@@ -33,9 +33,9 @@ class RunConfig:
     keep_checkpoint_max: int | None = 5
     """Newest checkpoints kept; `None` or 0 for all."""
     save_summary_steps: int = 100
-    """Updates between two rows of summaries; 0 for none."""
+    """Updates between two rows of summaries; an agent writes one at each episode besides. 0 for none at all."""
     log_step_count_steps: int = 100
-    """Updates between two lines of the log; 0 for none."""
+    """Updates between two lines of the log; an agent writes one at each episode besides. 0 for none at all."""
     tensorboard: bool = False
     """Whether summaries and results are written as TensorBoard events too."""
     max_episode_steps: int | None = None
