@@ -1,0 +1,81 @@
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Job, RunDetail } from "@/api/types";
+import { RunActions } from "@/features/run/RunActions";
+import { RunJobs } from "@/features/run/RunJobs";
+import { isOfEvaluations } from "@/features/run/sections";
+
+const job = (changes: Partial<Job>): Job =>
+  ({
+    id: "job_1",
+    schedule: "train",
+    state: "running",
+    waiting: null,
+    cause: null,
+    failure: null,
+    attempts: 1,
+    created_at: "2026-01-02T03:04:05Z",
+    ...changes,
+  }) as Job;
+
+const run = (...jobs: Job[]): RunDetail => ({ id: "run_1", seed: 3, job_id: "job_1", jobs }) as unknown as RunDetail;
+
+const sent: { url: string; body: unknown }[] = [];
+
+function show(element: React.ReactNode): void {
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={new QueryClient()}>{element}</QueryClientProvider>
+    </MantineProvider>,
+  );
+}
+
+beforeEach(() => {
+  sent.length = 0;
+  vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
+    sent.push({ url, body: JSON.parse(String(init.body)) });
+    return Promise.resolve(new Response(JSON.stringify(job({ schedule: "continuous_eval" })), { status: 201 }));
+  });
+});
+afterEach(() => void vi.restoreAllMocks());
+
+describe("schedules on a run", () => {
+  it.each([
+    ["Evaluate on the training's own episodes", "continuous_eval_on_train_data"],
+    ["Test: one update, one evaluation", "test"],
+  ])("queues %s", async (label, schedule) => {
+    show(<RunActions run={run(job({}))} />);
+    await userEvent.click(screen.getByRole("button", { name: "New job" }));
+    await userEvent.click(await screen.findByRole("menuitem", { name: label }));
+    expect(sent).toEqual([{ url: "/api/v1/runs/run_1/jobs", body: { schedule } }]);
+  });
+
+  it("names every job, says why it waits, and stops what works beside the training", async () => {
+    const follower = job({
+      id: "job_2",
+      schedule: "continuous_eval",
+      state: "queued",
+      waiting: "Follows the training.",
+    });
+    show(<RunJobs run={run(job({}), follower)} />);
+    expect(screen.getByText("continuous eval")).toBeVisible();
+    expect(screen.getByText("Follows the training.")).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: "Cancel continuous eval" }));
+    expect(sent.map((one) => one.url)).toEqual(["/api/v1/jobs/job_2:cancel"]);
+    expect(screen.queryByRole("button", { name: "Cancel train" })).toBeNull();
+  });
+
+  it("reads the curves of all sources from the evaluations", () => {
+    const names = [
+      "evaluation/mean",
+      "evaluation_on_train_data/max",
+      "evaluation_of_test/mean",
+      "evaluations/x",
+      "loss/td",
+    ];
+    expect(names.filter(isOfEvaluations)).toEqual(names.slice(0, 3));
+  });
+});
