@@ -1,7 +1,8 @@
 """A supervisor's side of a continuous evaluation: asks the server for snapshots, and hands them to the trainer one at a time.
 
 All waiting happens here: for the server, for a snapshot, for `throttle_seconds` and `delay_seconds`. The trainer only waits for its answer,
-which counts as progress (`workers.supervision.limits`).
+which counts as progress (`workers.supervision.limits`). While nobody trains the run, perhaps because this attempt has the slot, what is
+left is handed over at once.
 """
 
 import shutil
@@ -81,7 +82,9 @@ class SnapshotFeed:
         answered = self._parts.api.follow(request)
         if answered.snapshot is None:
             return self._end(wanted, answered)
-        if self._until_allowed() or not self._fetch(answered.snapshot, stop):
+        if answered.training != "waiting" and self._until_allowed():
+            return False
+        if not self._fetch(answered.snapshot, stop):
             return False
         self._earliest = self._parts.monotonic() + self._follow.throttle_seconds
         self._answer(Given(number=wanted.number, snapshot_id=answered.snapshot.snapshot_id, stored=answered.evaluated))

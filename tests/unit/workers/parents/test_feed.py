@@ -136,6 +136,17 @@ def test_starts_are_as_far_apart_as_asked(following: Callable[..., Following]) -
     assert one.ask(newer), "a slot is given back at once"
 
 
+def test_a_training_that_waits_for_the_slot_does_not_wait_for_distances(following: Callable[..., Following]) -> None:
+    one = following(throttle_seconds=3_600)
+    one.offer()
+    assert one.ask()
+    one.offer(training="over")
+    assert not one.ask()
+    snapshot = one.offer(training="waiting")
+    assert one.serve()
+    assert one.given() == handover.Given(number=2, snapshot_id=snapshot, stored=4)
+
+
 def test_the_same_snapshot_again_is_not_downloaded_again(following: Callable[..., Following]) -> None:
     one = following(only_once=False, throttle_seconds=5)
     snapshot = one.offer()
