@@ -1,5 +1,7 @@
 import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { type Reading, reading } from "@/api/definition";
 import { snapshotsQuery } from "@/api/queries";
 import type { Attempt, Job, RunDetail, Snapshot } from "@/api/types";
 import { ago, bytes, count, duration, moment, scheduleName, shortId, toNumber, value } from "@/lib/format";
@@ -99,15 +101,16 @@ function Details({
   );
 }
 
+const at = (counter: Reading["counter"]): Column<Snapshot> => ({
+  id: counter,
+  header: counter.replace("_", " "),
+  width: 110,
+  align: "right",
+  sort: (row) => row[counter],
+  cell: (row) => <b>{count(row[counter])}</b>,
+});
+
 const COLUMNS: Column<Snapshot>[] = [
-  {
-    id: "env_step",
-    header: "env step",
-    width: 110,
-    align: "right",
-    sort: (row) => row.env_step,
-    cell: (row) => <b>{count(row.env_step)}</b>,
-  },
   {
     id: "marks",
     header: "Kept as",
@@ -160,6 +163,7 @@ const COLUMNS: Column<Snapshot>[] = [
 function Snapshots({ run }: { run: RunDetail }) {
   const query = useQuery(snapshotsQuery(run.id));
   const rows = (query.data ?? []).filter((row) => row.state !== "deleted");
+  const columns = useMemo(() => [at(reading(run.definition).counter), ...COLUMNS], [run.definition]);
   return (
     <Panel title="Snapshots" flush>
       {query.isPending ? (
@@ -169,15 +173,15 @@ function Snapshots({ run }: { run: RunDetail }) {
           {saving(run)}
         </Empty>
       ) : (
-        <DataTable label="Snapshots" rows={rows} columns={COLUMNS} rowId={(row) => row.id} />
+        <DataTable label="Snapshots" rows={rows} columns={columns} rowId={(row) => row.id} />
       )}
     </Panel>
   );
 }
 
 function saving(run: RunDetail): string {
-  const every = run.definition.snapshot?.every_env_steps;
+  const { saveEvery: every, unit } = reading(run.definition);
   return every
-    ? `The run is saved every ${count(every)} env steps, at a pause and at its end.`
+    ? `The run is saved every ${count(every)} ${unit}, at a pause and at its end.`
     : "The run is saved at a pause and at its end.";
 }

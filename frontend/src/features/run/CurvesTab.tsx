@@ -1,8 +1,9 @@
 import { SegmentedControl, Skeleton, Slider, Switch, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { reading } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
-import type { Evaluation, EvaluationSource, RunDetail } from "@/api/types";
+import type { RunDetail } from "@/api/types";
 import { registerShortcuts } from "@/lib/shortcuts";
 import type { View } from "@/live/curves";
 import type { RunCurvesState } from "@/live/useRunCurves";
@@ -12,8 +13,9 @@ import { Panel } from "@/ui/Page";
 import { CurvePanel } from "./CurvePanel";
 import classes from "./CurvesTab.module.css";
 import { EvaluationChart } from "./EvaluationChart";
+import { chartedSources, RETURN } from "./evaluationCurves";
 import { AXES, type ChangeSearch, type RunSearch } from "./search";
-import { EVALUATION_SERIES, matcher, sections } from "./sections";
+import { EVALUATION_SERIES, sections } from "./sections";
 
 const AXIS_LABELS = { env_step: "env steps", update: "updates", episode: "episodes", wall: "time" } as const;
 
@@ -30,9 +32,10 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
   const names = useSyncExternalStore(curves.subscribe, curves.names);
   const grouped = useMemo(() => sections(names, search.q), [names, search.q]);
   const { x, start, end, superseded } = search;
+  const { counter } = reading(run.definition);
   const view = useMemo<View>(
-    () => ({ axis: x ?? "env_step", superseded: superseded ?? false, start, end }),
-    [x, start, end, superseded],
+    () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end }),
+    [x, counter, start, end, superseded],
   );
   const evaluations = useQuery(evaluationsQuery(run.id));
   const charted = useMemo(() => chartedSources(evaluations.data ?? [], search.q), [evaluations.data, search.q]);
@@ -55,9 +58,24 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
         </Panel>
       ) : (
         <div className={classes.sections}>
-          {charted.map((of) => (
-            <Section key={of} title={EVALUATION_SERIES[of].replaceAll("_", " ")} count={1} wide>
-              <EvaluationChart evaluations={evaluations.data ?? []} of={of} color={color} view={view} onZoom={zoom} />
+          {charted.map(({ of, curves: shown }) => (
+            <Section
+              key={of}
+              title={EVALUATION_SERIES[of].replaceAll("_", " ")}
+              count={shown.length}
+              wide={shown.includes(RETURN)}
+            >
+              {shown.map((curve) => (
+                <EvaluationChart
+                  key={curve}
+                  evaluations={evaluations.data ?? []}
+                  of={of}
+                  curve={curve}
+                  color={color}
+                  view={view}
+                  onZoom={zoom}
+                />
+              ))}
             </Section>
           ))}
           {grouped.map((section) => (
@@ -88,14 +106,6 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
   );
 }
 
-/** The sources that there are evaluations of, tests apart: one point is no curve. */
-function chartedSources(evaluations: readonly Evaluation[], query: string | undefined): EvaluationSource[] {
-  const matches = matcher(query);
-  return (["evaluation", "train_data"] as const).filter(
-    (of) => matches(`${EVALUATION_SERIES[of]}/mean`) && evaluations.some((one) => one.source === of),
-  );
-}
-
 interface SectionProps {
   title: string;
   count: number;
@@ -119,7 +129,8 @@ function Section({ title, count, wide = false, children }: SectionProps) {
 function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" | "change">) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => registerShortcuts([{ keys: "/", what: "Filter curves", run: () => input.current?.focus() }]), []);
-  const axis = search.x ?? "env_step";
+  const { counter } = reading(run.definition);
+  const axis = search.x ?? counter;
   const zoomed = search.start !== undefined || search.end !== undefined;
   const smooth = search.smooth ?? 0;
   return (
@@ -140,7 +151,7 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
         data={AXES.map((one) => ({ value: one, label: AXIS_LABELS[one] }))}
         value={axis}
         onChange={(x) =>
-          change({ x: x === "env_step" ? undefined : (x as typeof axis), start: undefined, end: undefined })
+          change({ x: x === counter ? undefined : (x as typeof axis), start: undefined, end: undefined })
         }
       />
       <div className={classes.smooth} title="Debiased exponential moving average, for the eye only">

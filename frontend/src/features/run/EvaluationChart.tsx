@@ -7,26 +7,32 @@ import { clock, compact, toNumber, value } from "@/lib/format";
 import type { View } from "@/live/curves";
 import { useScheme } from "@/ui/scheme";
 import classes from "./CurvesTab.module.css";
+import { pointOf, RETURN } from "./evaluationCurves";
 import { EVALUATION_SERIES } from "./sections";
 
 interface EvaluationChartProps {
   evaluations: readonly Evaluation[];
   /** Which of them. */
   of: EvaluationSource;
+  /** What of them. */
+  curve: string;
   color: string;
   view: View;
   onZoom(range: { start: number; end: number } | null): void;
 }
 
+const EDGES = ["max", "min"] as const;
 const TITLES: Record<EvaluationSource, string> = {
   evaluation: "return",
   train_data: "return on the training's own episodes",
   test: "return of tests",
 };
 
-/** Mean return of each evaluation of one source, with the range of its episodes. */
-export function EvaluationChart({ evaluations, of, color, view, onZoom }: EvaluationChartProps) {
+/** Mean return of each evaluation of one source with the range of its episodes, or a metric. */
+export function EvaluationChart({ evaluations, of, curve, color, view, onZoom }: EvaluationChartProps) {
   const scheme = useScheme();
+  const ranged = curve === RETURN;
+  const title = ranged ? TITLES[of] : curve;
   const shown = useMemo(
     () => evaluations.filter((one) => one.source === of && (view.superseded || !one.superseded)),
     [evaluations, of, view.superseded],
@@ -36,31 +42,30 @@ export function EvaluationChart({ evaluations, of, color, view, onZoom }: Evalua
     const column = (pick: (one: Evaluation) => number | string) => ordered.map((one) => finite(pick(one)));
     const data: [number[], ...(number | null)[][]] = [
       ordered.map((one) => one[view.axis]),
-      column((one) => one.max),
-      column((one) => one.min),
-      column((one) => one.mean),
+      ...(ranged ? [column((one) => one.max), column((one) => one.min)] : []),
+      column((one) => pointOf(one, curve)),
     ];
     return { read: () => ({ data, points: ordered.length }), watch: () => () => undefined };
-  }, [shown, view.axis]);
+  }, [shown, view.axis, curve, ranged]);
+  const last = shown.filter((one) => !one.superseded).at(-1);
   return (
-    <figure className={`${classes.panel} ${classes.wide}`}>
+    <figure className={ranged ? `${classes.panel} ${classes.wide}` : classes.panel}>
       <figcaption>
-        <span>{TITLES[of]}</span>
-        <span className="faint">mean, with smallest and largest episode</span>
-        <span className={classes.last}>{value(shown.filter((one) => !one.superseded).at(-1)?.mean)}</span>
+        <span>{title}</span>
+        <span className="faint">{ranged ? "mean, with smallest and largest episode" : "mean over examples"}</span>
+        <span className={classes.last}>{value(last && pointOf(last, curve))}</span>
       </figcaption>
       <Suspense fallback={<Skeleton height={220} />}>
         <Plot
-          label={`Mean evaluation ${TITLES[of]}`}
-          testId={`curve-${EVALUATION_SERIES[of]}/mean`}
+          label={ranged ? `Mean evaluation ${title}` : `Evaluation ${title}`}
+          testId={`curve-${EVALUATION_SERIES[of]}/${curve}`}
           height={220}
           source={source}
           series={[
-            { label: "max", color, edge: true },
-            { label: "min", color, edge: true },
-            { label: "mean return", color, width: 2, dots: shown.length <= 60 },
+            ...(ranged ? EDGES.map((label) => ({ label, color, edge: true })) : []),
+            { label: ranged ? "mean return" : curve, color, width: 2, dots: shown.length <= 60 },
           ]}
-          bands={[{ high: 0, low: 1, fill: alpha(color, 0.16) }]}
+          bands={ranged ? [{ high: 0, low: 1, fill: alpha(color, 0.16) }] : []}
           scheme={scheme}
           xFormat={view.axis === "wall" ? clock : compact}
           onZoom={onZoom}

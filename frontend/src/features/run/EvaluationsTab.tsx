@@ -2,6 +2,7 @@ import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
+import { reading } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import type { Evaluation, RunDetail } from "@/api/types";
 import { ago, count, decimalsFor, moment, shortId, toNumber, value } from "@/lib/format";
@@ -9,15 +10,18 @@ import { type Column, DataTable } from "@/ui/DataTable";
 import { Empty, Failure } from "@/ui/Empty";
 import { Panel } from "@/ui/Page";
 import classes from "./EvaluationsTab.module.css";
+import { metricColumns } from "./metricColumns";
 
 /** Every evaluation of the run, newest first. */
 export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }) {
   const query = useQuery(evaluationsQuery(run.id));
   const rows = useMemo(() => [...(query.data ?? [])].reverse(), [query.data]);
-  const columns = useMemo(
-    () => evaluationColumns(color, run.best_evaluation?.id, domainOf(rows), rows.some(isJudged)),
-    [color, run.best_evaluation?.id, rows],
-  );
+  const best = run.best_evaluation?.id;
+  const columns = useMemo(() => {
+    const words = reading(run.definition);
+    const own = words.metric === null ? returnColumns(color, best, rows) : metricColumns(rows, words, best);
+    return [...own, ...ORIGIN];
+  }, [color, best, rows, run.definition]);
   if (query.isPending) return <Skeleton height={240} radius={10} />;
   if (query.isError && rows.length === 0)
     return <Failure error={query.error as ApiError} retry={() => void query.refetch()} />;
@@ -63,12 +67,8 @@ function domainOf(rows: readonly Evaluation[]): Domain {
   return [Math.min(0, ...ends), Math.max(...ends, Number.MIN_VALUE)];
 }
 
-function evaluationColumns(
-  color: string,
-  best: string | undefined,
-  domain: Domain,
-  judged: boolean,
-): Column<Evaluation>[] {
+function returnColumns(color: string, best: string | undefined, rows: readonly Evaluation[]): Column<Evaluation>[] {
+  const domain = domainOf(rows);
   const number = (id: keyof Evaluation & string, header: string, hide?: "narrow" | "medium"): Column<Evaluation> => ({
     id,
     header,
@@ -113,7 +113,7 @@ function evaluationColumns(
       sort: (row) => toNumber(row.length_mean),
       cell: (row) => value(row.length_mean),
     },
-    ...(judged ? [SUCCESS] : []),
+    ...(rows.some(isJudged) ? [SUCCESS] : []),
     {
       id: "episodes",
       header: "n",
@@ -128,24 +128,28 @@ function evaluationColumns(
       hide: "medium",
       cell: (row) => <Strip row={row} color={color} domain={domain} />,
     },
-    {
-      id: "of",
-      header: "Of",
-      width: 150,
-      hide: "medium",
-      cell: (row) => <Origin row={row} />,
-    },
-    {
-      id: "at",
-      header: "When",
-      width: 92,
-      align: "right",
-      hide: "narrow",
-      sort: (row) => row.created_at,
-      cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
-    },
   ];
 }
+
+/** Of what, and when. */
+const ORIGIN: Column<Evaluation>[] = [
+  {
+    id: "of",
+    header: "Of",
+    width: 150,
+    hide: "medium",
+    cell: (row) => <Origin row={row} />,
+  },
+  {
+    id: "at",
+    header: "When",
+    width: 92,
+    align: "right",
+    hide: "narrow",
+    sort: (row) => row.created_at,
+    cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
+  },
+];
 
 /** What was evaluated: the training's state at that moment, or a snapshot; and which episodes, where they were not fresh. */
 function Origin({ row }: { row: Evaluation }) {

@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
+import { reading } from "@/api/definition";
 import { keys, seriesNamesQuery, snapshotsQuery } from "@/api/queries";
 import type { Evaluation, LiveEvent, LogPage, RunDetail, RunState } from "@/api/types";
 import { useThrottle } from "@/lib/throttle";
@@ -32,9 +33,10 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
   );
   const chain = useMemo(() => (snapshots.data ? fenceChain(run, snapshots.data) : undefined), [run, snapshots.data]);
   const { x, start, end, superseded } = search;
+  const { counter } = reading(run.definition);
   const view = useMemo(
-    () => ({ axis: x ?? "env_step", superseded: superseded ?? false, start, end }) as const,
-    [x, start, end, superseded],
+    () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end }) as const,
+    [x, counter, start, end, superseded],
   );
   const onEvent = (event: LiveEvent) => {
     if (event.type === "run") {

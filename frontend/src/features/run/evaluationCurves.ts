@@ -1,0 +1,37 @@
+/** Which curves the evaluations of a run make. */
+import type { Evaluation, EvaluationSource } from "@/api/types";
+import { EVALUATION_SERIES, matcher } from "./sections";
+
+/** The mean return; every other curve is a metric of a supervised model. */
+export const RETURN = "mean";
+
+interface Charted {
+  of: EvaluationSource;
+  curves: string[];
+}
+
+/** The sources that there are evaluations of, tests apart: one point is no curve. */
+export function chartedSources(evaluations: readonly Evaluation[], query: string | undefined): Charted[] {
+  const matches = matcher(query);
+  const all = (["evaluation", "train_data"] as const).map((of) => ({
+    of,
+    curves: curvesOf(evaluations.filter((one) => one.source === of)).filter((curve) =>
+      matches(`${EVALUATION_SERIES[of]}/${curve}`),
+    ),
+  }));
+  return all.filter((one) => one.curves.length > 0);
+}
+
+/** The return with the range of its episodes, or every metric. */
+function curvesOf(evaluations: readonly Evaluation[]): string[] {
+  const metrics = metricsOf(evaluations);
+  return metrics.length > 0 ? metrics : evaluations.length > 0 ? [RETURN] : [];
+}
+
+export function metricsOf(evaluations: readonly Evaluation[]): string[] {
+  return [...new Set(evaluations.flatMap((one) => Object.keys(one.metrics)))].sort();
+}
+
+export function pointOf(evaluation: Evaluation, curve: string): number | string {
+  return curve === RETURN ? evaluation.mean : (evaluation.metrics[curve] ?? Number.NaN);
+}

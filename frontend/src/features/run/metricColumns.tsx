@@ -1,0 +1,51 @@
+import type { Reading } from "@/api/definition";
+import type { Evaluation } from "@/api/types";
+import { count, toNumber, value } from "@/lib/format";
+import type { Column } from "@/ui/DataTable";
+import classes from "./EvaluationsTab.module.css";
+import { metricsOf, pointOf } from "./evaluationCurves";
+
+/** Evaluations of a supervised model: one column per metric, the score first. */
+export function metricColumns(
+  rows: readonly Evaluation[],
+  words: Reading,
+  best: string | undefined,
+): Column<Evaluation>[] {
+  const rest = metricsOf(rows).filter((name) => name !== words.metric);
+  const metric = (name: string): Column<Evaluation> => ({
+    id: `metric:${name}`,
+    header: name,
+    align: "right",
+    width: 110,
+    sort: (row) => toNumber(pointOf(row, name)),
+    cell: (row) =>
+      name === words.metric ? (
+        <>
+          {row.id === best && <span className={classes.best}>best</span>}
+          <b>{value(pointOf(row, name))}</b>
+        </>
+      ) : (
+        value(pointOf(row, name))
+      ),
+  });
+  return [
+    {
+      id: "update",
+      header: "update",
+      width: 100,
+      align: "right",
+      sort: (row) => row.update,
+      cell: (row) => count(row.update),
+    },
+    ...[words.score, ...rest].map(metric),
+    {
+      id: "batches",
+      header: "Batches",
+      width: 84,
+      align: "right",
+      hide: "medium",
+      sort: (row) => toNumber(row.length_mean),
+      cell: (row) => value(row.length_mean),
+    },
+  ];
+}
