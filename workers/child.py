@@ -143,7 +143,13 @@ def _test(attempt: Attempt) -> AttemptReport:
 def _training(attempt: Attempt, sink: Sink, snapshots: Path) -> Training:
     training = assemble_training(
         TrainingContext(
-            order=attempt.order, run=attempt.run, snapshots=snapshots, sink=sink, control=attempt.control, device=attempt.device
+            order=attempt.order,
+            run=attempt.run,
+            snapshots=snapshots,
+            videos=attempt.directory.videos / attempt.run.run_id,
+            sink=sink,
+            control=attempt.control,
+            device=attempt.device,
         )
     )
     attempt.clock = training.engine.clock

@@ -1,10 +1,10 @@
 """Job options: how and where a definition's runs are worked on. Never part of an experiment's identity."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palestra.contract.definition import BuiltinCode, Code, Definition
+from palestra.contract.definition import BuiltinCode, Code, Definition, Video
 from palestra.contract.documents import Document
 from palestra.contract.names import Name, Schedule, Seed
 
@@ -59,7 +59,7 @@ class EvaluateOptions(Document):
     """For `export`: `null` takes the definition's formats, or `weights` where it names none."""
 
     throttle_seconds: Annotated[float, Field(ge=0, le=604_800)] = 0
-    """For the continuous schedules: least time between the starts of two evaluations."""
+    """For the continuous schedules: least time between the starts of two evaluations, while the run is trained and after that."""
 
     delay_seconds: Annotated[float, Field(ge=0, le=604_800)] = 0
     """For the continuous schedules: time before the first evaluation."""
@@ -97,6 +97,9 @@ class JobOptions(Document):
         return self
 
 
+VIDEO_NEEDS_INLINE: Final = "the hook video films within the training: leave it out, or set resources.evaluation to inline"
+
+
 class JobRequest(Document):
     """A schedule to queue on an existing run."""
 
@@ -131,3 +134,9 @@ class Submission(Document):
     code: Code = BuiltinCode()
     provenance: dict[str, Any] = Field(default_factory=dict)
     """What `palestra.provenance.capture` recorded on the submitter's machine; stored with the runs, never part of the identity."""
+
+    @model_validator(mode="after")
+    def _video_sees_the_evaluated_agent(self) -> Self:
+        if self.options.resources.evaluation == "process" and any(isinstance(hook, Video) for hook in self.definition.hooks):
+            raise ValueError(VIDEO_NEEDS_INLINE)
+        return self

@@ -95,7 +95,13 @@ class Trained:
         """Trains to the end; `stop_at` leaves the loop as a kill would, `pause_at` as an order does."""
         device = prepare_process(self.order.resources, self.order.runs[0].seed)
         context = TrainingContext(
-            order=self.order, run=self.order.runs[0], snapshots=self.snapshots, sink=self.sink, control=self.control, device=device
+            order=self.order,
+            run=self.order.runs[0],
+            snapshots=self.snapshots,
+            videos=self.snapshots.parent / "videos",
+            sink=self.sink,
+            control=self.control,
+            device=device,
         )
         with assemble_training(context) as training:
             if self._snapshot is not None:

@@ -3,25 +3,31 @@
 The one place that knows which implementation stands behind each protocol. Holds no loop and decides nothing about training.
 """
 
+import functools
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import torch
+from pydantic import TypeAdapter
 
 from palestra.contract.definition import Definition, RlDefinition, definition_hash
 from palestra.contract.names import Schedule
+from palestra.contract.options import VIDEO_NEEDS_INLINE
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
 from workers.build import rl, supervised
+from workers.build.filming import build_video_hooks
 from workers.build.runtime import device_name, versions
 from workers.build.schedules import cadence_for
 from workers.build.sets import ClosableEvaluator, PartSet
-from workers.core.protocols import Agent, Control
+from workers.core.errors import DefinitionError
+from workers.core.protocols import Agent, Control, Hook
 from workers.core.types import RestoreReport
+from workers.evaluate.background import BackgroundEvaluator
 from workers.evaluate.evaluator import SeedRule, training_seeds
 from workers.loop.engine import Engine
 from workers.loop.parts import Parts
@@ -38,6 +44,8 @@ class TrainingContext:
     run: RunOrder
     snapshots: Path
     """Directory of the snapshots."""
+    videos: Path
+    """Directory of the videos; created when there is one."""
     sink: Sink
     control: Control
     device: str
@@ -78,10 +86,8 @@ def assemble_training(context: TrainingContext) -> Training:
     definition, seed = context.order.definition, context.run.seed
     with ExitStack() as stack:
         parts = _build(definition, seed, context.device, stack)
-        if context.order.schedule is Schedule.TEST:
-            evaluator = build_evaluator(definition, parts.agent, training_seeds(seed), 1)
-            stack.callback(evaluator.close)
-            parts = replace(parts, evaluator=evaluator)
+        evaluator = _training_evaluator(context, parts.agent)
+        stack.callback(evaluator.close)
         recorded = RecordedRun(context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps)
         recorder = SpoolRecorder(recorded, context.sink)
         owner = _owner(context, exact=parts.resume_exact)
@@ -92,8 +98,8 @@ def assemble_training(context: TrainingContext) -> Training:
             recorder=recorder,
             snapshotter=store,
             control=context.control,
-            evaluator=parts.evaluator,
-            hooks=parts.hooks,
+            evaluator=evaluator,
+            hooks=(*parts.hooks, *_video_hooks(context, parts.agent, stack)),
         )
         cadence = cadence_for(context.order.schedule, parts.cadence)
         return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, stack.pop_all())
@@ -132,6 +138,32 @@ def describe_acting(definition: Definition, agent: Agent) -> tuple[dict[str, Any
     if isinstance(definition, RlDefinition):
         return rl.describe_acting(definition)
     return supervised.describe_acting(definition, agent)
+
+
+def _training_evaluator(context: TrainingContext, agent: Agent) -> ClosableEvaluator:
+    definition, seed = context.order.definition, context.run.seed
+    if context.order.schedule is Schedule.TEST:
+        return build_evaluator(definition, agent, training_seeds(seed), 1)
+    if context.order.resources.evaluation == "process":
+        return BackgroundEvaluator(functools.partial(_build_apart, definition.model_dump_json(), seed), agent)
+    return build_evaluator(definition, agent, training_seeds(seed))
+
+
+def _build_apart(document: str, seed: int) -> tuple[Agent, ClosableEvaluator]:
+    """Runs in the evaluating process."""
+    definition: Definition = TypeAdapter(Definition).validate_json(document)
+    agent = fresh_agent(definition, seed, "cpu")
+    return agent, build_evaluator(definition, agent, training_seeds(seed))
+
+
+def _video_hooks(context: TrainingContext, agent: Agent, stack: ExitStack) -> tuple[Hook, ...]:
+    definition = context.order.definition
+    if not isinstance(definition, RlDefinition) or context.order.schedule is Schedule.TEST:
+        return ()
+    hooks = build_video_hooks(definition, agent, context.videos, stack)
+    if hooks and context.order.resources.evaluation == "process":
+        raise DefinitionError(VIDEO_NEEDS_INLINE)
+    return hooks
 
 
 def _build(definition: Definition, seed: int, device: str, stack: ExitStack) -> PartSet:

@@ -17,7 +17,7 @@ from workers.core.protocols import Agent, Hook
 from workers.core.types import AgentContext, Unit
 from workers.envs.make import make_vector
 from workers.envs.vector import EpisodeVector, array_layout
-from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluator, training_seeds
+from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluator
 from workers.evaluate.train_data import TrainDataEvaluator
 from workers.hooks.guards import NanGuardHook, SuccessHook
 from workers.hooks.schedules import LearningRateHook
@@ -40,12 +40,9 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
     agent = build_agent(definition, env, seed, device)
     if definition.export.formats and not getattr(agent, "exportable", True):
         raise DefinitionError(f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out")
-    evaluator = build_evaluator(definition, agent, training_seeds(seed))
-    stack.callback(evaluator.close)
     return PartSet(
         agent=agent,
         collector=VectorCollector(env, agent, seed),
-        evaluator=evaluator,
         hooks=build_hooks(definition, agent),
         cadence=cadence_of(definition),
         window_env_steps=window_length(definition.loop.env_steps),
@@ -110,7 +107,7 @@ def build_train_data_evaluator(definition: RlDefinition, agent: Agent, seed: int
 
 
 def build_hooks(definition: RlDefinition, agent: Agent) -> tuple[Hook, ...]:
-    """Returns the definition's hooks in its order, then the success score."""
+    """Returns the definition's hooks in its order, then the success score; without those that film, see `workers.build.filming`."""
     hooks: list[Hook] = []
     for spec in definition.hooks:
         match spec:

@@ -21,7 +21,6 @@ class PartSet:
 
     agent: Agent
     collector: Collector
-    evaluator: Evaluator | None
     hooks: tuple[Hook, ...]
     cadence: Cadence
     window_env_steps: int

@@ -50,7 +50,6 @@ def build_set(definition: SupervisedDefinition, seed: int, device: str) -> PartS
     return PartSet(
         agent=model,
         collector=BatchCollector(input_of(definition, Modes.TRAIN)),
-        evaluator=build_evaluator(definition, model, training_seeds(seed)),
         hooks=build_hooks(definition, model),
         cadence=cadence_of(definition),
         window_env_steps=window_length(definition.loop.updates),

@@ -28,7 +28,7 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
         DefinitionError: If the environment cannot be made with these arguments, or its spaces are not arrays.
     """
     registered = _registered(spec.id)
-    limit = max_episode_steps or spec.max_episode_steps or registered.max_episode_steps
+    limit = _limit(registered, spec, max_episode_steps)
     makers: list[Callable[[], EpisodeEnv]] = [
         functools.partial(_make_one, registered, spec.kwargs, index, limit) for index in range(num_envs or spec.num_envs)
     ]
@@ -42,6 +42,21 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
         return SerialVector([lambda: first, *makers[1:]])
     first.close()
     return ProcessVector(makers)
+
+
+def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None) -> EpisodeEnv:
+    """Returns one environment that renders pictures; raises as `make_vector` does.
+
+    Args:
+        spec: What to make.
+        max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
+    """
+    registered = _registered(spec.id)
+    return _make_one(registered, {**spec.kwargs, "render_mode": "rgb_array"}, 0, _limit(registered, spec, max_episode_steps))
+
+
+def _limit(registered: Registered, spec: EnvSpec, max_episode_steps: int | None) -> int | None:
+    return max_episode_steps or spec.max_episode_steps or registered.max_episode_steps
 
 
 def _registered(env_id: str) -> Registered:

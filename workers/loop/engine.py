@@ -27,6 +27,7 @@ exception goes on its way.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from workers.core.errors import InputExhaustedError
 from workers.core.protocols import TimeSource
@@ -35,9 +36,10 @@ from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport,
 from workers.loop.clock import Clock
 from workers.loop.evaluations import Evaluations, Judged
 from workers.loop.hooks import HookCalls
+from workers.loop.learning import Learning
 from workers.loop.parts import Cadence, Parts, RunResult
 from workers.loop.plans import Plans
-from workers.loop.triggers import Every, Never, every
+from workers.loop.triggers import Never, every
 
 
 class Engine:
@@ -56,11 +58,7 @@ class Engine:
         self._cadence = cadence
         self._hooks = HookCalls(parts.hooks)
         self._tick_hooks, self._episode_hooks = self._hooks.on_tick, self._hooks.on_episode
-        schedule = parts.agent.learn_schedule
-        self._learning = Every(schedule.every_env_steps)
-        self._warmup_end = schedule.warmup_env_steps
-        self._updates_per_multiple = schedule.updates
-        self._learns_at_episode_end = schedule.at_episode_end
+        self._learning = Learning(parts.agent.learn_schedule)
         self._epoch = every(cadence.epoch)
         self._evaluations = Evaluations(parts.evaluator, every(cadence.evaluation), during_episode=cadence.evaluate_during_episode)
         self._snapshot = every(cadence.snapshot)
@@ -92,21 +90,16 @@ class Engine:
     def ticks(self) -> Iterator[Clock]:
         """Does what `run` does and yields the clock after each boundary. A caller that stops early leaves everything as it is."""
         self._begin()
-        try:
+        with self._saving_failures():
             while self._stop is None:
                 try:
-                    experience = self.collect()
+                    self._gather()
                 except InputExhaustedError:
                     self._stop = StopReason.INPUT_EXHAUSTED
                     break
-                self._parts.agent.observe(experience)
-                self._learn_if_due(experience)
                 self.boundary()
                 yield self.clock
             self._finish()
-        except (Exception, KeyboardInterrupt) as error:
-            self.save_after(error)
-            raise
 
     def epochs(self, until: int) -> Iterator[int]:
         """Yields the index of each epoch up to `until`; the caller's body collects and learns, then the epoch closes with a boundary.
@@ -115,7 +108,7 @@ class Engine:
         with `leave_epochs`, or with `save_after`.
         """
         self._begin()
-        try:
+        with self._saving_failures():
             while self._stop is None and self.clock.epochs < until:
                 self._in_epoch = True
                 yield self.clock.epochs
@@ -123,22 +116,16 @@ class Engine:
                 self.boundary(close_epoch=True)
             self._stop = self._stop or StopReason.BUDGET
             self._finish()
-        except (Exception, KeyboardInterrupt) as error:
-            self.save_after(error)
-            raise
 
     def leave_epochs(self) -> None:
         """Closes the epoch whose body left the loop of `epochs` on purpose, and ends the run; does nothing where none is open."""
         if not self._in_epoch:
             return
         self._in_epoch = False
-        try:
+        with self._saving_failures():
             self.boundary(close_epoch=True)
             self._stop = self._stop or StopReason.REQUESTED
             self._finish()
-        except (Exception, KeyboardInterrupt) as error:
-            self.save_after(error)
-            raise
 
     def save_after(self, error: BaseException) -> None:
         """Saves the state that an exception left; one that cannot be saved adds a note to the exception and raises nothing."""
@@ -169,19 +156,17 @@ class Engine:
     def learn(self, updates: int | None = None) -> LearnReport:
         """Lets the agent make at most `updates` optimiser steps, no more than the budget has left, and counts those made."""
         room = self._cadence.budget.room(self.clock, Unit.UPDATES)
-        report = self._parts.agent.learn(min(self._updates_per_multiple if updates is None else updates, room))
+        report = self._parts.agent.learn(min(self._learning.per_multiple if updates is None else updates, room))
         if report.updates:
             self.clock.updates += report.updates
             self._reports.append(report)
         return report
 
     def advance(self, env_steps: int) -> None:
-        """Makes steps 1 to 3 until at least `env_steps` more are collected, for a body of `epochs` that leaves the schedule to the agent."""
+        """Makes steps 1 to 3 until so many env_steps more are collected: for a body of `epochs` that leaves them to the agent's schedule."""
         end = self.clock.env_steps + env_steps
         while self.clock.env_steps < end:
-            experience = self.collect()
-            self._parts.agent.observe(experience)
-            self._learn_if_due(experience)
+            self._gather()
 
     def boundary(self, *, close_epoch: bool = False) -> bool:
         """Ends an iteration: steps 4 to 10 of the order.
@@ -270,7 +255,7 @@ class Engine:
         if "memory" in state:
             parts.agent.memory.load_state_dict(state["memory"])
         else:
-            self._warmup_end += self.clock.env_steps
+            self._learning.warm_up_again(self.clock)
             notes.append(("resume_statistical", "The snapshot holds no replay memory: it fills again before learning goes on."))
         environments = parts.collector.restore(state["collector"])
         parts.recorder.load_state_dict(state["recorder"])
@@ -280,12 +265,26 @@ class Engine:
 
     # Private, in the order of the iteration
 
+    @contextmanager
+    def _saving_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except (Exception, KeyboardInterrupt) as error:
+            self.save_after(error)
+            raise
+
     def _begin(self) -> None:
         self._stop = None
         for on_start in self._hooks.on_start:
             on_start(self)
         if self._stop is None and self._cadence.budget.exhausted(self.clock):
             self._stop = StopReason.BUDGET
+
+    def _gather(self) -> None:
+        experience = self.collect()
+        self._parts.agent.observe(experience)
+        if updates := self._learning.due(self.clock, episode_ended=bool(experience.episodes)):
+            self.learn(updates)
 
     def _next_plan(self) -> CollectPlan:
         if self._plans.longest <= 1:
@@ -299,13 +298,6 @@ class Engine:
         for end in experience.episodes:
             steps = end.vector_step + 1
             self._ended.append((at + (steps * self._num_envs if active is None else int(active[:steps].sum())), end))
-
-    def _learn_if_due(self, experience: Experience) -> None:
-        crossed = self._learning.due(self.clock)
-        if not crossed and self._learns_at_episode_end and experience.episodes:
-            crossed = 1
-        if crossed and self.clock.env_steps >= self._warmup_end:
-            self.learn(crossed * self._updates_per_multiple)
 
     def _call_episode_hooks(self) -> None:
         for _, end in self._ended:
@@ -389,7 +381,6 @@ class Engine:
             "epoch": self._epoch.state_dict(),
             "evaluations": self._evaluations.state_dict(),
             "snapshot": self._snapshot.state_dict(),
-            "warmup_end": self._warmup_end,
             "best": self._best.score,
             "epoch_closed_at": self._epoch_closed_at,
             "stop": self._stop.value if self._stop else None,
@@ -400,6 +391,5 @@ class Engine:
         self._epoch.load_state_dict(state["epoch"])
         self._evaluations.load_state_dict(state["evaluations"])
         self._snapshot.load_state_dict(state["snapshot"])
-        self._warmup_end = state["warmup_end"]
         self._best.score = state["best"]
         self._epoch_closed_at = state["epoch_closed_at"]

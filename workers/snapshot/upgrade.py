@@ -18,4 +18,5 @@ def upgraded(state: StateTree, version: int) -> StateTree:
             "score": loop.pop("score"),
             "at": loop.pop("evaluated_at"),
         }
+        loop["learning"]["warmup_end"] = loop.pop("warmup_end")
     return state

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.trainings import Trained, definition, load, work_order
+from workers.core.errors import DefinitionError
 
 CASES = [
     ("dqn", 1, {}),
     ("dqn", 3, {"hooks": [{"name": "nan_guard"}, {"name": "learning_rate_schedule", "env_steps": 500}]}),
     ("ppo", 1, {}),
+    ("dqn", 1, {"hooks": [{"name": "video", "every_evaluations": 2, "max_frames": 20}]}),
     ("ppo", 4, {"env": {"id": "Pendulum-v1", "num_envs": 4, "max_episode_steps": 37}}),
 ]
 
@@ -39,3 +41,37 @@ def test_a_pause_at_any_step_changes_nothing(tmp_path: Path, agent: str) -> None
     assert resumed.weights() == straight.weights()
     assert sorted(paused.points() + resumed.points(), key=repr) == straight.points()
     assert max(row[1] for row in paused.points()) <= at < 600
+
+
+def test_an_evaluation_in_its_own_process_says_what_one_within_the_training_says(tmp_path: Path) -> None:
+    order = work_order(definition("dqn", 1, snapshot={"every_env_steps": 100, "keep_last": 100}))
+    apart = order.model_copy(update={"resources": order.resources.model_copy(update={"evaluation": "process"})})
+    inline = Trained(order, tmp_path / "inline").run()
+    beside = Trained(apart, tmp_path / "beside").run()
+    assert beside.weights() == inline.weights()
+    assert evaluations(beside) == evaluations(inline)
+    snapshot, _ = beside.snapshot_at("best")
+    assert "memory" not in load(apart, snapshot).state
+    resumed = Trained(apart, tmp_path / "resumed", snapshot)
+    assert resumed.run().exact is False
+
+
+def evaluations(trained: Trained) -> list[tuple[int, tuple[float, ...], int]]:
+    found = [record for record in trained.dumped() if record["type"] == "evaluation"]
+    return [(one["env_step"], tuple(one["returns"]), one["seed"]) for one in found]
+
+
+def test_every_second_evaluation_is_filmed(tmp_path: Path) -> None:
+    order = work_order(definition("dqn", 1, hooks=[{"name": "video", "every_evaluations": 2, "max_frames": 20}]))
+    trained = Trained(order, tmp_path / "snapshots").run()
+    steps = [one[0] for one in evaluations(trained)]
+    made = sorted(path.name for path in (tmp_path / "videos").iterdir())
+    assert [int(name[:12]) for name in made if name.endswith(".mp4")] == steps[::2]
+    assert len(made) == 2 * len(steps[::2])
+
+
+def test_filming_and_an_evaluating_process_exclude_each_other(tmp_path: Path) -> None:
+    order = work_order(definition("dqn", 1, hooks=[{"name": "video"}]))
+    apart = order.model_copy(update={"resources": order.resources.model_copy(update={"evaluation": "process"})})
+    with pytest.raises(DefinitionError, match=r"resources\.evaluation"):
+        Trained(apart, tmp_path).run()

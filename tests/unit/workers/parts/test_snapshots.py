@@ -294,9 +294,10 @@ def test_a_kill_while_a_snapshot_takes_anothers_place_leaves_one_of_the_two(tmp_
 
 def test_a_snapshot_of_the_first_format_is_read_as_one_of_today(tmp_path: Path) -> None:
     loop = {"evaluation": {"next": 20}, "evaluation_pending": False, "score": 3.0, "evaluated_at": [10, 4], "best": 3.0}
+    loop |= {"learning": {"next": 11}, "warmup_end": 5}
     target = tmp_path / "old"
     write_snapshot(target, owner(), {"loop": loop}, Moment(clock=CLOCK, reason=PERIODIC))
     manifest = json.loads((target / MANIFEST).read_text())
     (target / MANIFEST).write_text(json.dumps(manifest | {"format_version": 1}))
-    wanted = {"evaluations": {"trigger": {"next": 20}, "pending": False, "score": 3.0, "at": [10, 4]}, "best": 3.0}
-    assert read_snapshot(target).state == {"loop": wanted}
+    wanted: dict[str, Any] = {"evaluations": {"trigger": {"next": 20}, "pending": False, "score": 3.0, "at": [10, 4]}, "best": 3.0}
+    assert read_snapshot(target).state == {"loop": wanted | {"learning": {"next": 11, "warmup_end": 5}}}
