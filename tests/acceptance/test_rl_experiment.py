@@ -295,7 +295,7 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
         made.train()
         waiter = next(hook for hook in recorded.of("train")[0]["hooks"] if isinstance(hook, GlobalStepWaiterHook))
         assert waiter.wait_until_step == step == int(8000 * math.log(task + 1))
-        assert counter.at - 500 < step <= counter.at
+        assert counter.at - 500 <= step <= counter.at
         assert len(recorded.time.slept) == max(0, -(-step // 500) - 1)
         assert counter.added == 2, "its own updates count for the others"
         assert made.agent.latest_checkpoint() is None, "the master writes the checkpoints"
