@@ -115,4 +115,8 @@ class Board:
 def score(run: RunView) -> str:
     """Returns the latest evaluation of a run in words."""
     latest = run.latest_evaluation
-    return f"evaluation {number(latest.mean)} ± {number(latest.stdev)}" if latest else ""
+    if latest is None:
+        return ""
+    if latest.metrics:
+        return "  ".join(f"{name} {number(value, 4)}" for name, value in sorted(latest.metrics.items()))
+    return f"evaluation {number(latest.mean)} ± {number(latest.stdev)}"

@@ -15,9 +15,16 @@ AGENTS = {
 }
 """The entry points: one good agent, and others that a worker cannot offer or train."""
 
+FUNCTIONS = """
+[palestra.model_functions]
+line = tiny_agents.models:line
+[palestra.input_functions]
+points = tiny_agents.models:points
+"""
+
 
 def install(
-    directory: Path, version: str = "1.2.0", *, name: str = "tiny-agents", agents: Mapping[str, str] = AGENTS, groups: str = ""
+    directory: Path, version: str = "1.2.0", *, name: str = "tiny-agents", agents: Mapping[str, str] = AGENTS, groups: str = FUNCTIONS
 ) -> Path:
     """Installs the distribution and returns the directory, which belongs on Python's path.
 

@@ -69,6 +69,14 @@ def test_submit_and_watch(peer: Peer, palestra: Run, state: str, expected: int) 
     assert "evaluation 481.0 ± 1.0" in out
 
 
+def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: Run) -> None:
+    evaluated = samples.evaluation(-0.25, metrics={"loss": 0.25, "accuracy": 0.9375})
+    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(state="succeeded", latest_evaluation=evaluated))))
+    code, out, _ = palestra("watch", "sample-0123456789abcdef")
+    assert code == 0
+    assert "accuracy 0.9375  loss 0.2500" in out
+
+
 def test_odd_file_names_are_taken_literally(peer: Peer, palestra: Run, tmp_path: Path) -> None:
     peer.on("POST", "/experiments", Answer(201, samples.experiment()))
     for name in ("name; rm -rf ~", "-x.yaml", "*.yaml"):

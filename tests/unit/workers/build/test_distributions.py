@@ -63,7 +63,8 @@ def test_discovery_imports_nothing_and_leaves_out_what_has_no_proper_name(instal
     assert "letters, digits" in found.left_out["../odd"]
     assert not any(name.startswith("tiny_agents") for name in sys.modules)
     assert (code().distribution, code().version) == ("tiny-agents", "1.2.0")
-    assert discover("model_functions").parts == {}
+    assert set(discover("model_functions").parts) == {"line"}
+    assert set(discover("input_functions").parts) == {"points"}
 
 
 def test_the_digest_is_over_the_code_and_nothing_that_an_installer_or_python_writes(installed: Path, tmp_path: Path) -> None:
@@ -144,6 +145,10 @@ def test_the_catalogue_lists_what_can_be_used_and_tells_what_not(installed: Path
     done = subprocess.run([sys.executable, "-m", "workers.build.catalogue"], env=environment, capture_output=True, text=True, check=True)
     agents = {agent["name"]: agent for agent in json.loads(done.stdout)["agents"]}
     assert set(agents) == {"dqn", "ppo", "hill_climber", "odd"}
+    functions = {part["name"]: part for part in json.loads(done.stdout)["model_functions"]}
+    assert (functions["classifier"]["code"], functions["line"]["code"]) == (None, code().model_dump())
+    assert functions["line"]["parameters_schema"]["properties"]["rate"]["default"] == 0.1
+    assert functions["classifier"]["parameters_schema"]["required"] == ["classes"]
     assert agents["hill_climber"]["code"] == code().model_dump()
     assert agents["hill_climber"]["action_spaces"] == ["discrete"]
     assert agents["hill_climber"]["parameters_schema"]["properties"]["noise"]["default"] == 0.5
@@ -173,3 +178,22 @@ def test_an_agent_that_cannot_be_exported_says_so_before_it_trains(installed: Pa
         Trained(work_order(document), tmp_path).run()
     agent = registry.make_agent(RegisteredAgent(**HILL), context())
     assert native.export_formats(rl(), agent, implied=True) == ()
+
+
+def test_registered_functions_train_a_supervised_definition_to_the_same_bits_after_a_resume(installed: Path, tmp_path: Path) -> None:
+    named = {
+        "estimator": {"name": "line", "params": {"rate": 0.2}},
+        "train_input": {"name": "points"},
+        "evaluation_input": {"name": "points"},
+    }
+    document = {"kind": "supervised", "name": "line", "loop": {"updates": 60}, "evaluation": {"every_updates": 20}, **named}
+    registry.check_code(read_definition(json.dumps(document)), code())
+    with pytest.raises(DefinitionError, match="made with built-in parts"):
+        registry.check_code(read_definition(json.dumps(document)), BuiltinCode())
+    order = work_order(document)
+    straight = Trained(order, tmp_path / "straight").run()
+    losses = [-row[3][0] for row in straight.points() if row[0] == "evaluation"]
+    assert losses[-1] < 0.01 < losses[0]
+    first = Trained(order, tmp_path / "first").run(pause_at=30)
+    second = Trained(order, tmp_path / "second", first.snapshot_at("stop")[0]).run()
+    assert second.weights() == straight.weights(), "an input without a state of its own is drawn again up to its place"

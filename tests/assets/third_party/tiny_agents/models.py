@@ -1,0 +1,38 @@
+"""A model function and an input function as somebody else would write them, with Palestra's tools for estimators."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
+
+from workers.estimators.modes import Modes
+from workers.estimators.spec import EstimatorSpec
+from workers.estimators.variables import get_module, minimize
+
+
+def line(features, labels, mode, params):
+    """Fits a line."""
+    network = get_module("line", lambda: nn.Linear(1, 1))
+    predicted = network(features)[:, 0]
+    if not mode.has_labels:
+        return EstimatorSpec(mode, {"results": predicted})
+    loss = mse_loss(predicted, labels)
+    train_op = minimize(loss, lambda all_of: torch.optim.SGD(all_of, lr=params["rate"])) if mode is Modes.TRAIN else None
+    return EstimatorSpec(mode, {"results": predicted}, loss, train_op)
+
+
+line.parameters_schema = {
+    "type": "object",
+    "properties": {"rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.1}},
+    "additionalProperties": False,
+}
+
+
+def points(mode, params):
+    """Yields points of y = 3x + 1: endless in training, one batch in evaluation."""
+    rng = np.random.default_rng(params.get("seed", 0))
+    while True:
+        x = rng.uniform(-1, 1, (32, 1)).astype(np.float32)
+        yield x, (3 * x[:, 0] + 1).astype(np.float32)
+        if mode is not Modes.TRAIN:
+            return
