@@ -163,7 +163,7 @@ class Engine:
         return report
 
     def advance(self, env_steps: int) -> None:
-        """Makes steps 1 to 3 until so many env_steps more are collected: for a body of `epochs` that leaves them to the agent's schedule."""
+        """Makes steps 1 to 3 until so many env_steps more are collected: the agent's own schedule for the body of an epoch."""
         end = self.clock.env_steps + env_steps
         while self.clock.env_steps < end:
             self._gather()
