@@ -1,13 +1,17 @@
 """Definitions that name registered parts, through submission, claim and a change of the workers' code."""
 
+import json
 from typing import Any
 
 import pytest
 
 from app.domain.errors import InvalidError
-from app.services import jobs
+from app.services import curves, jobs, series
 from palestra.contract.definition import BuiltinCode, experiment_id
 from palestra.contract.options import JobRequest
+from palestra.contract.queries import SeriesQuery
+from tests.support import records
+from tests.support.storing import Storing
 from tests.support.world import TINY_CODE, World, catalogue, definition
 
 
@@ -75,3 +79,21 @@ async def test_a_supervised_experiment_shows_its_model_function_and_its_input(wo
     assert order.definition.kind == "supervised"
     run = await world.run(order.runs[0].run_id)
     assert run.progress.fraction == 0.0
+
+
+async def test_the_metrics_of_evaluations_are_curves_and_their_score_is_one(storing: Storing) -> None:
+    for update, loss in ((10, 0.5), (20, "NaN")):
+        record = records.evaluation(storing.run_id, update, -0.5, update=update)
+        await storing.send({**record, "metrics": {"loss": loss, "accuracy": update / 20}})
+    shown = await storing.evaluations(superseded=False)
+    assert [one.metrics["accuracy"] for one in shown] == [0.5, 1.0]
+    async with storing.database.read() as session:
+        listed = (await series.list_of_run(session, storing.world.admin, storing.run_id, after="", limit=500)).items
+    assert {one.name: (one.points, one.nonfinite) for one in listed if one.name.startswith("evaluation/")} == {
+        "evaluation/accuracy": (2, 0),
+        "evaluation/loss": (2, 1),
+        "evaluation/mean": (2, 0),
+    }
+    wanted = {"select": [{"run_id": storing.run_id, "series": "evaluation/accuracy"}], "x": "update", "buckets": 2}
+    answer = await curves.query(storing.database, storing.world.admin, SeriesQuery.model_validate_json(json.dumps(wanted)))
+    assert answer.series[0].mean == [0.5, 1.0]
