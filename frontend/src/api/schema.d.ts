@@ -1431,7 +1431,7 @@ export interface components {
             snapshot: string;
             /**
              * Throttle Seconds
-             * @description For the continuous schedules: least time between the starts of two evaluations.
+             * @description For the continuous schedules: least time between the starts of two evaluations, while the run is trained and after that.
              * @default 0
              */
             throttle_seconds: number;
