@@ -17,7 +17,7 @@ from workers.estimators.model_function import ModelFunction
 from workers.estimators.modes import Modes
 from workers.estimators.session import Session
 from workers.estimators.variables import Variables
-from workers.evaluate.evaluator import SeedRule, training_seeds
+from workers.evaluate.evaluator import SeedRule, fixed_seed
 from workers.hooks.guards import NanGuardHook, SuccessHook
 from workers.loop.budget import Budget
 from workers.loop.parts import Cadence
@@ -72,7 +72,7 @@ def build_evaluator(definition: SupervisedDefinition, model: Agent, seeds: SeedR
 def build_train_data_evaluator(definition: SupervisedDefinition, model: Agent, seed: int, batches: int | None = None) -> ModelEvaluator:
     """Returns an evaluator on the first batches of the training input: as many as an evaluation has, else as an epoch has."""
     steps = batches or definition.evaluation.steps or definition.loop.epoch_updates
-    return _evaluator(definition, model, input_of(definition, Modes.TRAIN), steps, training_seeds(seed))
+    return _evaluator(definition, model, input_of(definition, Modes.TRAIN), steps, fixed_seed(seed))
 
 
 def build_hooks(definition: SupervisedDefinition, model: Agent) -> tuple[Hook, ...]:
