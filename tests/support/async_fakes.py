@@ -6,6 +6,8 @@ What happens in a process is appended to a file of its own in a directory, one J
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -167,6 +169,13 @@ def make_broken(process_idx: int, test: bool, *, failing: int) -> ScriptedEnv:
     return ScriptedEnv()
 
 
+def make_family(process_idx: int, test: bool, *, folder: str) -> ScriptedEnv:
+    """Makes an environment that starts a process of its own."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    note(folder, "family", index=process_idx, child=child.pid)
+    return ScriptedEnv()
+
+
 def make_agent(process_idx: int, *, folder: str | None = None, noting: bool = False) -> TallyAgent:
     """Notes its call, and makes an agent."""
     if folder is not None:
@@ -189,7 +198,8 @@ class NoteSteps:
         self.pause = pause
 
     def __call__(self, env: Any, agent: Any, step: int) -> None:
-        note(self.folder, "step", step=step, index=agent.index, env=type(env).__name__, agent=type(agent).__name__)
+        mark = getattr(env, "mark", 0.0)
+        note(self.folder, "step", step=step, index=agent.index, env=type(env).__name__, agent=type(agent).__name__, mark=mark)
         if self.pause:
             time.sleep(self.pause)
 
@@ -216,6 +226,38 @@ class KillAt:
     def __call__(self, env: Any, agent: Any, step: int) -> None:
         if agent.index == self.index and agent.t >= self.steps:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class ExitAt(KillAt):
+    """A step hook that leaves the process without a word."""
+
+    def __call__(self, env: Any, agent: Any, step: int) -> None:
+        if agent.index == self.index and agent.t >= self.steps:
+            os._exit(0)
+
+
+class PrunedError(Exception):
+    """An exception with an argument of its own."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+    def __str__(self) -> str:
+        return f"pruned at {self.step}"
+
+
+class PruneAt:
+    """An evaluation hook that gives a run up."""
+
+    support_train_agent_async = True
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def __call__(self, *, step: int, **facts: Any) -> None:
+        if step == self.step:
+            raise PrunedError(step)
 
 
 class NoteEvaluations:

@@ -18,7 +18,6 @@ import numpy as np
 from palestra.contract.documents import sha256_of
 from palestra.contract.names import new_id
 from workers.agents.foreign import ForeignAgent
-from workers.build.runtime import device_name, versions
 from workers.core.rng import preserved_global_state, seed_global
 from workers.entrypoints.async_child import SUCCESSFUL, Order, Settings, UserParts, enter
 from workers.entrypoints.async_records import AsyncRecords, RecordSettings
@@ -164,6 +163,8 @@ class _Run:
         )
 
     def _owner(self) -> SnapshotOwner:
+        from workers.build.runtime import device_name, versions  # noqa: PLC0415 - loads torch, which started processes need not have
+
         before = self._snapshot.manifest if self._snapshot else None
         return SnapshotOwner(
             run_id=before.run_id if before else new_id("run"),
@@ -209,10 +210,10 @@ class _Run:
         (self._call.outdir / OUTCOME_FILE).write_text(json.dumps(outcome, indent=1) + "\n", "utf-8")
         self._call.logger.info("training ended: %s at step %s, %s beyond steps", outcome["reason"], outcome["env_steps"], overshoot)
         saved = "nothing could be saved" if records.snapshot is None else f"the agent was saved to {self._call.outdir / records.snapshot}"
+        watch.signals.raise_heard()
         if watch.error is not None:
             watch.error.add_note(saved)
             raise watch.error
-        watch.signals.raise_heard()
         if ending is Ending.ABORTED:
             self._call.logger.warning("exception_event was set: training ended early, %s", saved)
         if records.snapshot is not None:
