@@ -8,29 +8,10 @@ from typing import Any, Literal
 import torch
 from safetensors.torch import save_file
 
-from workers.core.protocols import Agent
 from workers.export.onnx import write_onnx
 from workers.export.tracing import traced
 
 ExportFormat = Literal["weights", "program", "onnx"]
-
-
-def write_export(
-    agent: Agent, directory: Path, formats: Sequence[ExportFormat], description: dict[str, Any], example: torch.Tensor
-) -> list[Path]:
-    """Writes an agent's policy in the formats asked for; see `write_module`.
-
-    Args:
-        agent: Whose policy.
-        directory: Created; files in it are replaced.
-        formats: See `write_module`.
-        description: What `policy.json` says, JSON values only.
-        example: Observations [N, ...] with N of at least 2, to trace the program.
-
-    Returns:
-        The files.
-    """
-    return write_module(agent.acting_module(), directory, formats, description, (example,))
 
 
 def write_module(
