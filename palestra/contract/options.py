@@ -31,10 +31,12 @@ class Limits(Document):
     """Bounds on one attempt, enforced by its supervisor on the monotonic clock."""
 
     wall_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
-    """Wall time of an attempt; reaching it saves a snapshot and ends the job as failed with the cause `time_limit`."""
+    """Wall time of an attempt; reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in which a
+    continuous evaluation waits for a snapshot does not count."""
 
     stall_seconds: Annotated[int, Field(ge=10, le=604_800)] = 1_800
-    """Longest time without a new env_step or update before the attempt is ended as stalled."""
+    """Longest time without a new env_step or update before the attempt is ended as stalled; in a continuous evaluation, the longest that one
+    evaluation may take."""
 
     grace_seconds: Annotated[int, Field(ge=1, le=3_600)] = 120
     """Time between the wish to stop and SIGKILL."""
@@ -50,7 +52,7 @@ class EvaluateOptions(Document):
     """`newest`, `best` or a snapshot's id."""
 
     episodes: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Episodes; `null` takes the definition's."""
+    """Episodes, or batches of a supervised run; `null` takes the definition's."""
 
     seed: Seed | None = None
     """Seed of the evaluation's episodes; `null` derives a fresh one from the job, other than the run's own evaluations."""
