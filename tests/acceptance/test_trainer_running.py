@@ -418,10 +418,12 @@ def test_G42_not_setup_error() -> None:
     assert issubclass(NotSetupError, Exception)
     error = NotSetupError("set it up", 3)
     assert error.args == ("set it up", 3)
-    try:
+    with pytest.raises(NotSetupError) as raised:
         raise error
-    except NotSetupError as caught:
-        assert caught.with_traceback(None).__traceback__ is None
+    assert raised.value is error
+    assert error.__traceback__ is not None
+    assert error.with_traceback(None) is error
+    assert error.__traceback__ is None
 
 
 def test_G48_progress_file(tmp_path: Path) -> None:
