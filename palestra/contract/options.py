@@ -35,8 +35,8 @@ class Limits(Document):
     continuous evaluation waits for a snapshot does not count."""
 
     stall_seconds: Annotated[int, Field(ge=10, le=604_800)] = 1_800
-    """Longest time without a new env_step or update before the attempt is ended as stalled; in a continuous evaluation, the longest that one
-    evaluation may take."""
+    """Longest time without a new env_step or update before the attempt is ended as stalled; in a continuous evaluation, the longest that
+    one evaluation may take."""
 
     grace_seconds: Annotated[int, Field(ge=1, le=3_600)] = 120
     """Time between the wish to stop and SIGKILL."""

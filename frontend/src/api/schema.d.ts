@@ -1404,7 +1404,7 @@ export interface components {
             delay_seconds: number;
             /**
              * Episodes
-             * @description Episodes; `null` takes the definition's.
+             * @description Episodes, or batches of a supervised run; `null` takes the definition's.
              */
             episodes?: number | null;
             /**
