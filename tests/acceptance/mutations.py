@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from tests.acceptance.mutations_functional import FUNCTIONAL
+
 
 class Mutation(NamedTuple):
     """One broken place."""
@@ -14,4 +16,4 @@ class Mutation(NamedTuple):
     new: str
 
 
-MUTATIONS: tuple[Mutation, ...] = ()
+MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*one) for one in FUNCTIONAL)

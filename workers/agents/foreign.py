@@ -50,6 +50,7 @@ class ForeignAgent:
         agent: The object.
         num_envs: Environments of training.
         batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of `act` and `observe`.
+        save_memory: Snapshots hold what `save_snapshot` writes, a replay memory for example; false leaves it at what `save` writes.
 
     Raises:
         TypeError: If it lacks a method, which the message names.
@@ -63,13 +64,14 @@ class ForeignAgent:
     learns_by_itself = True
     """It never reports an update."""
 
-    def __init__(self, agent: Any, *, num_envs: int, batch: bool) -> None:
+    def __init__(self, agent: Any, *, num_envs: int, batch: bool, save_memory: bool = True) -> None:
         check_methods(agent, batch=batch)
         if num_envs != 1 and not batch:
             raise ValueError(f"num_envs is {num_envs}: act and observe take one environment, batch_act and batch_observe take several")
         self.wrapped = agent
         self.memory = NoMemory()
         self._batch = batch
+        self._save_memory = save_memory
         self._choose = agent.batch_act if batch else agent.act
         self._tell = agent.batch_observe if batch else agent.observe
         self._held: list[Any] = [None] * num_envs
@@ -159,7 +161,7 @@ class ForeignAgent:
 
     def state_dict(self) -> StateTree:
         """Returns all that the object offers; its files are written when the snapshot is."""
-        agent, snapshots = self.wrapped, self._has_snapshots()
+        agent, snapshots = self.wrapped, self._save_memory and self._has_snapshots()
         state: StateTree = {"files": OwnFiles(agent.save_snapshot if snapshots else agent.save), "snapshot_files": snapshots}
         if (step := self.step) is not None:
             state["t"] = step

@@ -44,6 +44,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
     resume_parts: str | Sequence[str] = ALL,
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
+    save_memory: bool = True,
 ) -> History:
     """Trains an agent in one environment.
 
@@ -66,6 +67,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
         resume_parts: `"all"`; `"weights"` takes the networks alone and begins anew at `step_offset`; names take those parts.
         time_limit: Seconds after which this call saves `<t>_finish` and returns.
         keep_checkpoints: Newest `<t>_checkpoint` of this call that are kept; `None` keeps all.
+        save_memory: Snapshots of an agent with `save_snapshot` hold its replay memory, too.
 
     Returns:
         One dictionary per evaluation.
@@ -96,6 +98,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
             resume_parts=resume_parts,
             time_limit=time_limit,
             keep_checkpoints=keep_checkpoints,
+            save_memory=save_memory,
         )
     )
 
@@ -127,6 +130,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     resume_parts: str | Sequence[str] = ALL,
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
+    save_memory: bool = True,
 ) -> tuple[Any, History]:
     """Trains an agent in one environment and evaluates it regularly, and once at the end.
 
@@ -155,6 +159,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
         resume_parts: See `train_agent`.
         time_limit: See `train_agent`.
         keep_checkpoints: See `train_agent`.
+        save_memory: See `train_agent`.
 
     Returns:
         The agent, and one dictionary per evaluation: `eval_score`, `step` and all statistics.
@@ -194,6 +199,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
             resume_parts=resume_parts,
             time_limit=time_limit,
             keep_checkpoints=keep_checkpoints,
+            save_memory=save_memory,
         )
     )
     return agent, history
@@ -219,6 +225,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
     resume_parts: str | Sequence[str] = ALL,
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
+    save_memory: bool = True,
 ) -> History:
     """Trains an agent in several environments at once.
 
@@ -241,6 +248,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
         resume_parts: See `train_agent`.
         time_limit: See `train_agent`.
         keep_checkpoints: See `train_agent`.
+        save_memory: See `train_agent`.
 
     Returns:
         One dictionary per evaluation.
@@ -273,6 +281,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
             resume_parts=resume_parts,
             time_limit=time_limit,
             keep_checkpoints=keep_checkpoints,
+            save_memory=save_memory,
         )
     )
 
@@ -305,6 +314,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     resume_parts: str | Sequence[str] = ALL,
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
+    save_memory: bool = True,
 ) -> tuple[Any, History]:
     """Trains an agent in several environments at once and evaluates it regularly, and once at the end.
 
@@ -334,6 +344,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
         resume_parts: See `train_agent`.
         time_limit: See `train_agent`.
         keep_checkpoints: See `train_agent`.
+        save_memory: See `train_agent`.
 
     Returns:
         The agent, and one dictionary per evaluation: `eval_score`, `step` and all statistics.
@@ -375,6 +386,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
             resume_parts=resume_parts,
             time_limit=time_limit,
             keep_checkpoints=keep_checkpoints,
+            save_memory=save_memory,
         )
     )
     return agent, history

@@ -77,6 +77,7 @@ class TrainingCall:
     resume_parts: str | Sequence[str] = ALL
     time_limit: float | None = None
     keep_checkpoints: int | None = None
+    save_memory: bool = True
 
     @property
     def directory(self) -> Path:
@@ -113,7 +114,7 @@ class _Run:
         self._vector = as_vector(call.env, "env", call.max_episode_len)
         if not call.batch and self._vector.num_envs != 1:
             raise ValueError(f"env: {self._vector.num_envs} environments; {call.function} takes one, train_agent_batch takes several")
-        self._agent = ForeignAgent(call.agent, num_envs=self._vector.num_envs, batch=call.batch)
+        self._agent = ForeignAgent(call.agent, num_envs=self._vector.num_envs, batch=call.batch, save_memory=call.save_memory)
         self.interrupts = Interrupts(call.time_limit, time.monotonic)
         self._best = Best()
         self._snapshot: LoadedSnapshot | None = None

@@ -87,6 +87,26 @@ def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
     assert (target.updates, target.t) == (5, 9)
 
 
+@pytest.mark.parametrize(("save_memory", "names"), [(True, ["memory.bin", "model.txt"]), (False, ["model.txt"])])
+def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names: list[str]) -> None:
+    class Snapshotting(Scripted):
+        remembered = 0
+
+        def save_snapshot(self, dirname: str) -> None:
+            self.save(dirname)
+            (Path(dirname) / "memory.bin").write_bytes(b"1")
+
+        def load_snapshot(self, dirname: str) -> None:
+            self.remembered = len((Path(dirname) / "memory.bin").read_bytes())
+
+    adapter = ForeignAgent(Snapshotting(), num_envs=1, batch=False, save_memory=save_memory)
+    state = adapter.state_dict()
+    state["files"].save(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    adapter.load_state_dict({**state, "files": OwnFilesAt(str(tmp_path))})
+    assert adapter.wrapped.remembered == save_memory
+
+
 class Torch(Scripted):
     """Has networks and an optimiser, saved as PFRL saves them."""
 

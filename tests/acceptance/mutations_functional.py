@@ -1,0 +1,104 @@
+"""Broken places of the serial and the batch training functions: rows P26 to P71."""
+
+from typing import Final
+
+_RUN: Final = "workers/entrypoints/functional_run.py"
+_FACE: Final = "workers/entrypoints/functional.py"
+_RECORDS: Final = "workers/entrypoints/functional_records.py"
+_NAMED: Final = "workers/snapshot/named.py"
+_AGENT: Final = "workers/agents/foreign.py"
+_STEPS: Final = "workers/hooks/steps.py"
+_HOOKS: Final = "workers/hooks/evaluations.py"
+_ENVS: Final = "workers/envs/foreign.py"
+_EPISODE: Final = "workers/envs/episode.py"
+_EVALUATE: Final = "workers/evaluate/foreign.py"
+_EVALUATOR: Final = "workers/evaluate/evaluator.py"
+_LOG: Final = "workers/record/log_lines.py"
+_SCORES: Final = "workers/record/scores.py"
+_BOARD: Final = "workers/record/tensorboard.py"
+
+FUNCTIONAL: Final = (
+    ("P26", "the budget ends late", _RUN, "Unit.ENV_STEPS: call.steps}", "Unit.ENV_STEPS: call.steps + 4}"),
+    ("P27", "a batch acts on one environment", _AGENT, "rows = self._newest(observation) if", "rows = self._newest(observation)[:1] if"),
+    ("P28", "the offset is not counted", _RUN, "engine.clock.env_steps = call.step_offset", "engine.clock.env_steps = 0"),
+    ("P29", "everything goes elsewhere", _RUN, "return Path(self.outdir)", "return Path(self.outdir).parent"),
+    ("P30", "checkpoints named by the clock", _NAMED, "self._multiples(t) or [t])", "[t])"),
+    ("P31", "no line per interval", _LOG, "clock.env_steps >= self._next", "clock.env_steps > self._next + 10**6"),
+    ("P32", "no limit in training", _RUN, 'as_vector(call.env, "env", call.max_episode_len)', 'as_vector(call.env, "env")'),
+    (
+        "P33",
+        "agent.t is left alone",
+        _RUN,
+        "            self._agent.step = self._call.step_offset\n        elif",
+        "            pass\n        elif",
+    ),
+    ("P34", "the evaluator is not asked after steps", _RECORDS, "if self._during_episode:", "if self._during_episode is None:"),
+    ("P35", "the caller's best score is not looked at", _RECORDS, "self._evaluator.max_score >= self._successful_score", "False"),
+    ("P36", "one call per vector step", _STEPS, "range(last - self._num_envs + 1, last + 1)", "range(last, last + 1)"),
+    ("P37", "all episodes are averaged", _LOG, "deque(maxlen=window)", "deque(maxlen=None)"),
+    ("P38", "another logger", _RUN, "self._logger = call.logger or logging", "self._logger = logging"),
+    ("P39", "no step in the history", _RECORDS, '"step": clock.env_steps,\n            "training', '"training'),
+    ("P40", "the end is not evaluated", _RUN, "best_apart=True,", "best_apart=True,\n            final_evaluation=False,"),
+    ("P41", "both names are taken", "workers/entrypoints/renaming.py", "if given.get(name) is not None:", "if False:"),
+    ("P42", "half the interval", _RUN, "Every(call.evaluation.settings.interval)", "Every(call.evaluation.settings.interval // 2)"),
+    (
+        "P43",
+        "a parameter is changed on its way",
+        _FACE,
+        "max_episode_len=max_episode_len,\n            step_offset=step_offset,\n            evaluation=",
+        "max_episode_len=None,\n            step_offset=step_offset,\n            evaluation=",
+    ),
+    ("P44", "no fall back to the limit of training", _FACE, "max_episode_len=max_episode_len if eval_max", "max_episode_len=9 if eval_max"),
+    ("P45", "evaluated on the training environments", _RUN, "own = copy_of(call.env)", "own = call.env"),
+    ("P46", "the score must be exceeded", _HOOKS, "result.mean >= self._score", "result.mean > self._score"),
+    ("P47", "any hook is taken", _RUN, "check_support(call", "(lambda *_: None)(call"),
+    ("P48", "an equal score is better", "workers/loop/parts.py", "if not score > (", "if not score >= ("),
+    ("P49", "the first episode by start order is not counted", _EVALUATOR, "self._returns[: count or 1]", "self._returns[1 : count or 1]"),
+    ("P50", "an episode that is cut off does not count", _RECORDS, "return clock.episodes + self.cut_off(clock)", "return clock.episodes"),
+    ("P51", "every episode has the same seed", "workers/collect/collector.py", "i, int(self._begun[i]), bits", "i, 0, bits"),
+    ("P52", "both budgets are taken", _EVALUATE, "if (self.n_steps is None) == (self.n_episodes is None):", "if False:"),
+    ("P53", "evaluated at episode ends only", _RUN, "evaluate_during_episode=call.during_episode", "evaluate_during_episode=False"),
+    ("P54", "old checkpoints stay", _NAMED, "shutil.rmtree(old, ignore_errors=True)", "pass"),
+    (
+        "P55",
+        "a limit is a terminal state",
+        _EPISODE,
+        "self._last = (observation, bool(terminated), truncated)",
+        "terminated = terminated or truncated\n        self._last = (observation, bool(terminated), truncated)",
+    ),
+    ("P56", "evaluations ignore the offset", _RUN, "trigger.skip(engine.clock)", "pass"),
+    (
+        "P57",
+        "evaluation has no limit of its own",
+        _FACE,
+        "train_max_episode_len if eval_max_episode_len is None else eval_max_episode_len",
+        "train_max_episode_len",
+    ),
+    ("P58", "a given eval_env is not used", _RUN, "evaluation.env is not None and evaluation.env is not call.env", "False"),
+    ("P59", "success ends nothing", _RUN, "SuccessScoreHook(call.successful_score)", "SuccessScoreHook(None)"),
+    ("P60", "hooks get the step before", _STEPS, "range(last - self._num_envs + 1, last + 1)", "range(last - self._num_envs, last)"),
+    ("P61", "hooks come before the row", _RECORDS, "        outputs.scores.append({**agent, **env, **basic, **numbers})\n", ""),
+    ("P62", "an equal score is better", "workers/loop/parts.py", "if not score > (", "if not score >= ("),
+    (
+        "P63",
+        "statistics of the environment are not written",
+        _BOARD,
+        '            **{f"env/{name}": value for name, value in env.items()},\n',
+        "",
+    ),
+    ("P64", "a shared environment is let be", _RUN, "            if call.during_episode:\n", "            if False:\n"),
+    ("P65", "no line per episode", _RUN, "per_episode=not call.batch", "per_episode=False"),
+    ("P66", "no statistics in the history", _RECORDS, "{**agent, **stats, **own}", "{**agent, **own}"),
+    ("P67", "a resume begins a new table", _SCORES, "        if before:\n", "        if False:\n"),
+    (
+        "P68",
+        "SIGTERM is not heard",
+        "workers/entrypoints/interrupts.py",
+        "        self.terminated = True",
+        "        self.terminated = False",
+    ),
+    ("P69", "only subclasses are hooks", _STEPS, "if not callable(hook):", "if not isinstance(hook, StepHook):"),
+    ("P70", "begins at step 0", _STEPS, "max(0, step - 1) / max(1, self.total_steps - 1)", "step / self.total_steps"),
+    ("P71", "an attribute that nobody reads is set", _STEPS, 'group["lr"] = value', "optimizer.lr = value"),
+)
+"""Row, what is broken, file, what stands there once, and what takes its place."""
