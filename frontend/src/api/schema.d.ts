@@ -2205,13 +2205,15 @@ export interface components {
             max_attempts: number;
             /**
              * Stall Seconds
-             * @description Longest time without a new env_step or update before the attempt is ended as stalled.
+             * @description Longest time without a new env_step or update before the attempt is ended as stalled; in a continuous evaluation, the longest that
+             *     one evaluation may take.
              * @default 1800
              */
             stall_seconds: number;
             /**
              * Wall Seconds
-             * @description Wall time of an attempt; reaching it saves a snapshot and ends the job as failed with the cause `time_limit`.
+             * @description Wall time of an attempt; reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in which a
+             *     continuous evaluation waits for a snapshot does not count.
              */
             wall_seconds?: number | null;
         };
