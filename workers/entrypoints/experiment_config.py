@@ -71,6 +71,7 @@ class RunOptions(Document):
     keep_checkpoint_max: int | None = 5
     save_summary_steps: int = 100
     log_step_count_steps: int = 100
+    tensorboard: bool = False
     max_episode_steps: int | None = None
     cluster: ClusterConfig = ClusterConfig()
 

@@ -151,4 +151,5 @@ def _with_schedule(state: StateTree, schedule: LearnSchedule) -> StateTree:
     """Returns a state that goes on by another schedule: when to learn is a matter of the call, not of the checkpoint."""
     every = schedule.every_env_steps
     following = (state["clock"]["env_steps"] // every + 1) * every
-    return {**state, "loop": {**state["loop"], "learning": {"next": following}, "warmup_end": schedule.warmup_env_steps}}
+    learning = {"next": following, "warmup_end": schedule.warmup_env_steps}
+    return {**state, "loop": {**state["loop"], "learning": {**state["loop"]["learning"], **learning}}}

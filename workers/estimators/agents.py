@@ -246,7 +246,7 @@ class Agent(ModelOwner):
                 session.run(lambda: RunValues(scalars=episodes.run(variables)))
             session.end()
         result = summary_of(episodes, variables)
-        write_result(self.model_dir, name, result)
+        write_result(self.model_dir, name, result, events=self._config.tensorboard)
         log.info("agent.evaluated", series=name or "", **result)
         return result
 
@@ -280,7 +280,8 @@ class Agent(ModelOwner):
         if config.log_step_count_steps:
             hooks.append(EpisodeLoggingTensorHook(every))
         if config.save_summary_steps:
-            hooks += [EpisodeSummarySaverHook(every), EpisodeCounterHook(every)]
+            writer = self._summaries()
+            hooks += [EpisodeSummarySaverHook(every, writer=writer), EpisodeCounterHook(every, writer=writer)]
         has_own = any(isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given)
         if config.saves_checkpoints and not has_own:
             hooks.append(self._checkpoint_hook(every))

@@ -23,6 +23,7 @@ from workers.estimators.run_config import RunConfig
 from workers.estimators.services import Services
 from workers.estimators.session import Session, SessionRunHook
 from workers.estimators.step_hooks import StepCounterHook, StepLoggingTensorHook, StepSummarySaverHook
+from workers.estimators.summaries import SummaryWriter
 from workers.export.policy import ExportFormat, write_module
 from workers.snapshot.writing import LoadedSnapshot
 
@@ -138,8 +139,12 @@ class ModelOwner:
         if config.log_step_count_steps:
             hooks.append(StepLoggingTensorHook(config.log_step_count_steps))
         if config.save_summary_steps:
-            hooks += [StepSummarySaverHook(config.save_summary_steps), StepCounterHook(config.save_summary_steps)]
+            steps, writer = config.save_summary_steps, self._summaries()
+            hooks += [StepSummarySaverHook(steps, writer=writer), StepCounterHook(steps, writer=writer)]
         return hooks
+
+    def _summaries(self) -> SummaryWriter:
+        return SummaryWriter(self.model_dir, events=self._config.tensorboard)
 
 
 def check_bounds(**bounds: int | None) -> None:

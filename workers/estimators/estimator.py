@@ -11,7 +11,7 @@ from workers.estimators.base import ModelOwner, check_bounds, log
 from workers.estimators.basic_hooks import StopAfterNEvalsHook
 from workers.estimators.batches import BatchCollector, InputFn, as_batches, is_one_batch, rows_in, tensors
 from workers.estimators.episode_hooks import EpisodeCheckpointSaverHook
-from workers.estimators.learning import SessionBridge, SupervisedLearner, values_of
+from workers.estimators.learning import SessionBridge, SupervisedLearner, mean_values, values_of
 from workers.estimators.model_function import ModelFn
 from workers.estimators.modes import Modes
 from workers.estimators.results import write_result
@@ -116,7 +116,7 @@ class Estimator(ModelOwner):
             seed_global(derive_seed(self._config.seed, "evaluation", variables.global_step, bits=53))
             result = {**self._mean_values(session, iter(batches)), "global_step": variables.global_step}
         session.end()
-        write_result(self.model_dir, name, result)
+        write_result(self.model_dir, name, result, events=self._config.tensorboard)
         log.info("estimator.evaluated", series=name or "", **result)
         return result
 
@@ -175,18 +175,15 @@ class Estimator(ModelOwner):
 
     def _mean_values(self, session: Session, batches: Iterator[tuple[Any, Any]]) -> dict[str, float]:
         """Returns loss and metrics as means over examples, of batches until the input ends or a hook asks to stop."""
-        sums: dict[str, float] = {}
-        rows = 0
         session.start()
-        while not session.should_stop() and (batch := next(batches, None)) is not None:
-            count = rows_in(batch[0])
-            for name, value in session.run(self._evaluating(session.variables, batch)).scalars.items():
-                sums[name] = sums.get(name, 0.0) + count * float(value)
-            rows += count
-        if not rows:
-            raise ValueError("the evaluation's input holds no batch: let eval_input_fn return at least one")
-        return {name: value / rows for name, value in sums.items()}
+        evaluate = lambda batch: session.run(self._evaluating(session.variables, batch)).scalars  # noqa: E731
+        return mean_values(_until_stop(session, batches), evaluate)[0]
 
     def _evaluating(self, variables: Variables, batch: tuple[Any, Any]) -> Callable[[], Any]:
         features, labels = (tensors(one, variables.device) for one in batch)
         return lambda: values_of(self._model(variables, features, labels, Modes.EVAL))
+
+
+def _until_stop(session: Session, batches: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    while not session.should_stop() and (batch := next(batches, None)) is not None:
+        yield batch

@@ -1,6 +1,6 @@
 """What the learners of estimators and agents share: one update, and the bridge between the engine's boundaries and a session's hooks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ import torch
 
 from workers.core.protocols import EngineView
 from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree, StopReason
-from workers.estimators.batches import Batch, tensors
+from workers.estimators.batches import Batch, rows_in, tensors
 from workers.estimators.model_function import ModelFunction
 from workers.estimators.modes import Modes
 from workers.estimators.prediction import PredictModule
@@ -36,6 +36,30 @@ def values_of(spec: EstimatorSpec, *, learned: bool = False) -> RunValues:
     extra = {name: op() if callable(op) else op for name, op in spec.extra_ops.items()}
     scalars = {**spec.metrics, **({} if loss is None else {"loss": loss})}
     return RunValues({**spec.predictions, **extra, **scalars}, scalars, loss, learned=learned)
+
+
+def mean_values(
+    batches: Iterable[tuple[Any, Any]], evaluate: Callable[[tuple[Any, Any]], Mapping[str, Any]]
+) -> tuple[dict[str, float], int]:
+    """Returns means over the examples of some batches, and the number of examples.
+
+    Args:
+        batches: Of features and labels.
+        evaluate: Returns means over one batch, by name.
+
+    Raises:
+        ValueError: If there is no batch.
+    """
+    sums: dict[str, float] = {}
+    rows = 0
+    for batch in batches:
+        count = rows_in(batch[0])
+        for name, value in evaluate(batch).items():
+            sums[name] = sums.get(name, 0.0) + count * float(value)
+        rows += count
+    if not rows:
+        raise ValueError("the evaluation's input holds no batch: let it return at least one")
+    return {name: value / rows for name, value in sums.items()}, rows
 
 
 def learn_report(values: RunValues) -> LearnReport:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.estimators.summaries import append_row
+from workers.record.events import ScalarEvents
 
 RESULTS_FILE: Final = "results.jsonl"
 RESERVED: Final = "wall"
@@ -17,9 +18,14 @@ def series_directory(model_dir: str | Path, name: str | None) -> Path:
     return Path(model_dir) / (f"eval_{name}" if name else "eval")
 
 
-def write_result(model_dir: str | Path, name: str | None, result: Mapping[str, Any]) -> None:
-    """Appends a result, with the time of day, to its series."""
-    append_row(series_directory(model_dir, name) / RESULTS_FILE, {RESERVED: time.time(), **result})
+def write_result(model_dir: str | Path, name: str | None, result: Mapping[str, Any], *, events: bool = False) -> None:
+    """Appends a result, with the time of day, to its series; with `events` as TensorBoard events too."""
+    directory = series_directory(model_dir, name)
+    append_row(directory / RESULTS_FILE, {RESERVED: time.time(), **result})
+    if events:
+        board = ScalarEvents(directory)
+        board.write(result["global_step"], {key: value for key, value in result.items() if not key.startswith("global_")})
+        board.close()
 
 
 def read_results(model_dir: str | Path, name: str | None) -> list[dict[str, Any]]:

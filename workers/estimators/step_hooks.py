@@ -159,3 +159,9 @@ class StepSummarySaverHook(SessionRunHook):
         session = run_context.session
         if self._writer is not None and run_values.learned and self._repeated.due(session.global_step, session.now):
             self._writer.write(session, summary_values(session, run_values))
+
+    def end(self, session: Session) -> None:
+        """Closes event files."""
+        del session
+        if self._writer is not None:
+            self._writer.close()

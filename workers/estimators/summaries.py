@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.estimators.session import RunValues, Session
+from workers.record.events import ScalarEvents
 
 SUMMARIES_FILE: Final = "summaries.jsonl"
 
@@ -18,14 +19,23 @@ class SummaryWriter:
 
     Args:
         directory: Created with the first row.
+        events: Whether the numbers are written as TensorBoard events too.
     """
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, *, events: bool = False) -> None:
         self._path = Path(directory) / SUMMARIES_FILE
+        self._events = ScalarEvents(Path(directory)) if events else None
 
     def write(self, session: Session, values: Mapping[str, Any]) -> None:
         """Appends a row; numbers that are not finite become text."""
         append_row(self._path, {**counters(session), "wall": time.time(), **values})
+        if self._events is not None:
+            self._events.write(session.global_step, {name: value for name, value in values.items() if name not in counters(session)})
+
+    def close(self) -> None:
+        """Closes event files."""
+        if self._events is not None:
+            self._events.close()
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:

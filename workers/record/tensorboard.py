@@ -28,7 +28,7 @@ class TensorBoardFile:
     """
 
     def __init__(self, directory: Path, purge_step: int | None = None) -> None:
-        self._writer: Any = _writer_class()(log_dir=str(directory), purge_step=purge_step)
+        self._writer: Any = writer_class()(log_dir=str(directory), purge_step=purge_step)
         self._writer.add_custom_scalars(_LAYOUT)
 
     def write(self, step: int, agent: Mapping[str, Any], env: Mapping[str, Any], evaluation: Mapping[str, float]) -> None:
@@ -59,7 +59,8 @@ class TensorBoardFile:
         self._writer.close()
 
 
-def _writer_class() -> Any:
+def writer_class() -> Any:
+    """Returns the class that writes event files; raises ImportError, which says what to install, where the package is missing."""
     try:
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
