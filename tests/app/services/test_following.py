@@ -308,3 +308,21 @@ async def test_a_test_beside_a_training_changes_nothing_of_the_run(storing: Stor
     assert (run.state, run.job_id, run.fence, run.progress.env_step) == (RunState.RUNNING, storing.job_id, 1, 100)
     assert not (await storing.snapshots())[snapshot].superseded
     assert (await storing.world.job(one.job_id)).evaluate is None
+
+
+async def test_evaluations_of_an_older_schema_are_of_fresh_episodes(storing: Storing, database_url: str) -> None:
+    from alembic import command
+
+    from app.db.migrate import _connection, config, upgrade
+
+    await storing.send(records.evaluation(storing.run_id, 50, 3.0))
+    await storing.database.dispose()
+    try:
+        with _connection(database_url) as connection:
+            configuration = config()
+            configuration.attributes["connection"] = connection
+            command.downgrade(configuration, "0001")
+    finally:
+        upgrade(database_url)
+    assert [(row.mean, row.source) for row in await shown(storing)] == [(3.0, "evaluation")]
+    assert (await storing.world.run(storing.run_id)).latest_evaluation is not None
