@@ -20,7 +20,7 @@ _BOARD: Final = "workers/record/tensorboard.py"
 FUNCTIONAL: Final = (
     ("P26", "the budget ends late", _RUN, "Unit.ENV_STEPS: call.steps}", "Unit.ENV_STEPS: call.steps + 4}"),
     ("P27", "a batch acts on one environment", _AGENT, "rows = self._newest(observation) if", "rows = self._newest(observation)[:1] if"),
-    ("P28", "the offset is not counted", _RUN, "engine.clock.env_steps = call.step_offset", "engine.clock.env_steps = 0"),
+    ("P28", "the offset is not counted", _RUN, "engine.clock.env_steps = int(call.step_offset)", "engine.clock.env_steps = 0"),
     ("P29", "everything goes elsewhere", _RUN, "return Path(self.outdir)", "return Path(self.outdir).parent"),
     ("P30", "checkpoints named by the clock", _NAMED, "self._multiples(t) or [t])", "[t])"),
     ("P31", "no line per interval", _LOG, "clock.env_steps >= self._next", "clock.env_steps > self._next + 10**6"),
@@ -53,7 +53,7 @@ FUNCTIONAL: Final = (
     ("P46", "the score must be exceeded", _HOOKS, "result.mean >= self._score", "result.mean > self._score"),
     ("P47", "any hook is taken", _RUN, "check_support(call", "(lambda *_: None)(call"),
     ("P48", "an equal score is better", "workers/loop/parts.py", "if not score > (", "if not score >= ("),
-    ("P49", "the first episode by start order is not counted", _EVALUATOR, "self._returns[: count or 1]", "self._returns[1 : count or 1]"),
+    ("P49", "the first episode by start order is not counted", _EVALUATOR, "slice(count or 1)", "slice(1, count or 1)"),
     ("P50", "an episode that is cut off does not count", _RECORDS, "return clock.episodes + self.cut_off(clock)", "return clock.episodes"),
     ("P51", "every episode has the same seed", "workers/collect/collector.py", "i, int(self._begun[i]), bits", "i, 0, bits"),
     ("P52", "both budgets are taken", _EVALUATE, "if (self.n_steps is None) == (self.n_episodes is None):", "if False:"),

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from palestra.contract.documents import sha256_of
-from palestra.contract.names import new_id
+from palestra.contract.names import MAX_STEP, new_id
 from workers.agents.foreign import ForeignAgent
 from workers.build.runtime import device_name, versions
 from workers.collect.collector import VectorCollector
@@ -93,15 +93,12 @@ def run_call(call: TrainingCall) -> History:
     """
     run = _Run(call)
     try:
-        with ExitStack() as stack:
-            engine = run.assemble(stack)
-            with run.interrupts.listening():
-                result = engine.run()
-            if run.interrupts.terminated and result.reason is StopReason.DRAIN:
-                raise TerminatedError("SIGTERM")
+        run.train()
     except EnvironmentFailedError as error:
-        raise own_error(error) from None
-    return run.evaluations.history
+        failure = own_error(error)
+    else:
+        return run.evaluations.history
+    raise failure  # not in the handler, which would change what it says about its own cause
 
 
 class _Run:
@@ -118,11 +115,20 @@ class _Run:
         self.interrupts = Interrupts(call.time_limit, time.monotonic)
         self._best = Best()
         self._snapshot: LoadedSnapshot | None = None
-        self._t = call.step_offset
+        self._t = int(call.step_offset)
         self._seed = 0
         self.evaluations: Evaluations
 
-    def assemble(self, stack: ExitStack) -> Engine:
+    def train(self) -> None:
+        """Builds the engine, runs it and closes what was opened."""
+        with ExitStack() as stack:
+            engine = self._assemble(stack)
+            with self.interrupts.listening():
+                result = engine.run()
+            if self.interrupts.terminated and result.reason is StopReason.DRAIN:
+                raise TerminatedError("SIGTERM")
+
+    def _assemble(self, stack: ExitStack) -> Engine:
         """Returns the engine, at the step at which training begins."""
         call, agent = self._call, self._agent
         ground = self._evaluation_ground(stack)
@@ -171,7 +177,7 @@ class _Run:
             best_apart=True,
         )
         engine = Engine(parts, cadence, time.monotonic)
-        engine.clock.env_steps = call.step_offset
+        engine.clock.env_steps = int(call.step_offset)
         self._load(engine)
         for trigger in (evaluation, checkpoint):
             if trigger is not None:
@@ -232,7 +238,7 @@ class _Run:
         return NamedSnapshots(
             call.directory,
             owner,
-            every=call.checkpoint_freq,
+            every=call.checkpoint_freq or None,
             also_at_end=call.batch,
             keep=call.keep_checkpoints,
             logger=self._logger,
@@ -325,8 +331,13 @@ def _check(call: TrainingCall) -> None:
     ):
         if value is not None and (not isinstance(value, int | np.integer) or value < least):
             raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    if call.seed is not None and call.seed < 0:
-        raise ValueError(f"seed must be at least 0, not {call.seed}")
+    for name, value in (("log_interval", call.log_interval), ("keep_checkpoints", call.keep_checkpoints)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1 or None, not {value}")
+    if call.return_window_size < 1:
+        raise ValueError(f"return_window_size must be at least 1, not {call.return_window_size}")
+    if call.seed is not None and not 0 <= call.seed <= MAX_STEP:
+        raise ValueError(f"seed must be from 0 to 2**53 - 1, not {call.seed}")
     if isinstance(call.resume_parts, str) and call.resume_parts not in {ALL, WEIGHTS}:
         raise ValueError(f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, not {call.resume_parts!r}")
     if call.resume_parts != ALL and call.resume is None:

@@ -231,6 +231,25 @@ def test_an_exception_of_a_batch_closes_the_environments(tmp_path: Path) -> None
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"6_except"}
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("log_interval", 0), ("return_window_size", 0), ("keep_checkpoints", 0), ("seed", -1), ("seed", 2**53), ("steps", 1.5)],
+)
+def test_what_is_out_of_range_is_refused_before_anything_is_made(tmp_path: Path, name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        train_agent_batch(Learner(), [Line()], **{"steps": 9, "outdir": tmp_path / "new", name: value})
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_an_environment_says_of_its_own_cause_stays(tmp_path: Path) -> None:
+    error = ValueError("the robot fell over")
+    error.__cause__ = OSError("no hand")
+    with pytest.raises(ValueError, match="fell over") as caught:
+        train_agent(Learner(), Line(fail_at=2, error=error), 9, tmp_path, checkpoint_freq=0)
+    assert caught.value is error
+    assert isinstance(error.__cause__, OSError)
+
+
 def test_observations_keep_their_values_in_foreign_memories(tmp_path: Path) -> None:
     agent = Scripted()
     train_agent(agent, Steady((4,)), 4, tmp_path)
