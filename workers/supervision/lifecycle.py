@@ -46,7 +46,15 @@ class Supervision:
         self._log = log
         self._spool = SpoolWriter(directory.spool)
         self._box = OrderBox()
-        self._observer = Observer(directory, self._work_order.runs[0].run_id, self._spool, Sampler(options.gpus), log)
+        schedule = self._work_order.schedule
+        self._observer = Observer(
+            directory,
+            self._work_order.runs[0].run_id,
+            self._spool,
+            Sampler(options.gpus),
+            log,
+            prefix="" if schedule.writes_training_state else f"{schedule.value}/",
+        )
         self._trainer: TrainerProcess | None = None
         self._breach: Breach | None = None
         self._feed: SnapshotFeed | None = None

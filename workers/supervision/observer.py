@@ -45,9 +45,13 @@ class Observer:
         spool: Takes the records.
         sampler: Measures.
         log: The supervisor's log.
+        prefix: Before the names of what is measured, so that a job beside the training does not write into the training's curves.
     """
 
-    def __init__(self, directory: AttemptDirectory, run: str, spool: SpoolWriter, sampler: Sampler, log: Logger) -> None:
+    def __init__(
+        self, directory: AttemptDirectory, run: str, spool: SpoolWriter, sampler: Sampler, log: Logger, *, prefix: str = ""
+    ) -> None:
+        self._prefix = prefix
         self._directory = directory
         self._run = run
         self._spool = spool
@@ -88,7 +92,7 @@ class Observer:
 
     def _sample(self, pids: Iterable[int]) -> SystemMetrics:
         at = self.progress()
-        values = self._sampler.sample(pids)
+        values = {self._prefix + name: value for name, value in self._sampler.sample(pids).items()}
         return SystemMetrics(run=self._run, wall=time.time(), env_step=at.env_step, update=at.update, episode=at.episode, values=values)
 
     def _record(self, records: Iterable[RunRecord]) -> None:

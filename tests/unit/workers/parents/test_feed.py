@@ -3,6 +3,7 @@
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,16 @@ from scripted_server import ScriptedServer, problem
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.options import Limits, Resources
 from palestra.contract.states import Cause
+from palestra.telemetry.spool import SpoolReader, SpoolWriter
 from workers.machine import handover
 from workers.machine.agent_api import AttemptApi
 from workers.machine.attempts import AttemptDirectory
 from workers.machine.handover import End, Wanted
+from workers.machine.sampling import Sampler
 from workers.machine.worker_log import get_logger
 from workers.supervision.feed import FeedParts, SnapshotFeed
 from workers.supervision.limits import LimitWatch
+from workers.supervision.observer import SYSTEM_EVERY_SECONDS, Observer
 
 
 class Following:
@@ -244,3 +248,14 @@ def test_a_follower_that_stopped_to_look_is_stalled() -> None:
 def test_a_test_is_watched_for_stalls_too() -> None:
     assert watch(Schedule.TEST, stall_seconds=10).check(10.0, {}) is not None
     assert watch(Schedule.EVALUATE, stall_seconds=10).check(10.0, {}) is None
+
+
+def test_what_a_follower_uses_is_no_curve_of_the_training(tmp_path: Path) -> None:
+    directory = AttemptDirectory(tmp_path / new_id("att"))
+    directory.create(b"{}")
+    with SpoolWriter(directory.spool) as spool:
+        observer = Observer(directory, new_id("run"), spool, Sampler(), get_logger(), prefix="continuous_eval/")
+        observer.look(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, lambda: [])
+    (sample,) = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
+    assert sample["type"] == "system"
+    assert all(name.startswith("continuous_eval/") for name in sample["values"])
