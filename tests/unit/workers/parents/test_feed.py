@@ -255,7 +255,25 @@ def test_what_a_follower_uses_is_no_curve_of_the_training(tmp_path: Path) -> Non
     directory.create(b"{}")
     with SpoolWriter(directory.spool) as spool:
         observer = Observer(directory, new_id("run"), spool, Sampler(), get_logger(), prefix="continuous_eval/")
-        observer.look(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, lambda: [])
+        observer.look(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, list)
     (sample,) = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     assert sample["type"] == "system"
     assert all(name.startswith("continuous_eval/") for name in sample["values"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "cause"), [(problem(422, "invalid"), "failed", "no_result"), (problem(409, "stale_attempt"), "cancelled", "user")]
+)
+def test_a_real_supervisor_ends_a_trainer_that_can_get_no_snapshot(
+    supervise: Callable[..., Any], server: ScriptedServer, answer: tuple[int, Any], outcome: str, cause: str
+) -> None:
+    """A stale attempt is ended by its lease alone: here by the order that comes with it."""
+    server.follow = lambda _request: answer
+    run = {"run_id": new_id("run"), "seed": 1, "fence": 1, "follow": {}}
+    one = supervise("hang", schedule="continuous_eval", runs=[run], limits={"grace_seconds": 1})
+    one.wait_for_step(1)
+    handover.ask(one.directory, Wanted(number=1))
+    wait_for(lambda: server.calls["POST /leases/att:follow"], "it asks")
+    server.order = "cancel" if cause == "user" else "continue"
+    report = one.wait_for_end()
+    assert (report["outcome"], report["cause"]) == (outcome, cause)
