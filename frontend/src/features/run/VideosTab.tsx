@@ -1,20 +1,23 @@
 import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import type { ApiError } from "@/api/client";
 import { evaluationsQuery, videosQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
 import { count, value } from "@/lib/format";
 import { Empty, Failure } from "@/ui/Empty";
+import { IconPlayerPlay } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./VideosTab.module.css";
 import { type Video, videosOf } from "./videos";
 
+/** Uploads are no events of the live stream. */
+const POLL_MS = 10_000;
 const HOOK = "hooks:\n  - name: video\n    every_evaluations: 5\n    episode: best";
 
 /** Filmed episodes, newest first. */
 export function VideosTab({ run }: { run: RunDetail }) {
-  const files = useQuery(videosQuery(run.id));
+  const files = useQuery({ ...videosQuery(run.id), refetchInterval: run.state === "running" ? POLL_MS : false });
   const evaluations = useQuery(evaluationsQuery(run.id));
   const videos = useMemo(() => videosOf(files.data ?? [], evaluations.data ?? []), [files.data, evaluations.data]);
   if (files.isPending) return <Skeleton height={240} radius={10} />;
@@ -40,19 +43,25 @@ export function VideosTab({ run }: { run: RunDetail }) {
 }
 
 function Card({ video }: { video: Video }) {
+  const [started, setStarted] = useState(false);
+  const title = `Episode ${video.episode} at env step ${count(video.envStep)}`;
   return (
     <li className={classes.card}>
-      {/* biome-ignore lint/a11y/useMediaCaption: an environment's picture has no sound */}
-      <video
-        className={classes.video}
-        src={video.video}
-        poster={video.poster}
-        preload="none"
-        controls
-        loop
-        playsInline
-        aria-label={`Episode ${video.episode} at env step ${video.envStep}`}
-      />
+      {started ? (
+        // biome-ignore lint/a11y/useMediaCaption: an environment's picture has no sound
+        <video className={classes.picture} src={video.video} aria-label={title} controls autoPlay loop playsInline />
+      ) : (
+        <button type="button" className={classes.start} onClick={() => setStarted(true)} aria-label={`Play ${title}`}>
+          {video.poster ? (
+            <img className={classes.picture} src={video.poster} alt="" loading="lazy" />
+          ) : (
+            <span className={classes.picture} />
+          )}
+          <span className={classes.play}>
+            <IconPlayerPlay size={18} />
+          </span>
+        </button>
+      )}
       <div className={classes.caption}>
         <span>
           env step <b>{count(video.envStep)}</b>
