@@ -1,14 +1,16 @@
 """Evaluates a model on the batches of an input, between its updates or of a snapshot."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
 
 from workers.core.errors import DefinitionError
 from workers.core.protocols import ClockView
 from workers.core.rng import preserved_global_state, seed_global
 from workers.core.types import EvaluationResult
-from workers.estimators.batches import InputFn, as_batches, rows_in, tensors
-from workers.estimators.learning import values_of
+from workers.estimators.batches import InputFn, as_batches, is_one_batch, tensors
+from workers.estimators.learning import mean_values, values_of
 from workers.estimators.model_function import ModelFunction
 from workers.estimators.modes import Modes
 from workers.estimators.variables import Variables
@@ -69,17 +71,29 @@ class ModelEvaluator:
         """Does nothing: an input is let go behind each evaluation."""
 
     def _means(self) -> tuple[dict[str, float], int]:
-        sums: dict[str, float] = {}
-        rows = batches = 0
-        variables = self._variables
-        for features, labels in as_batches(self._input_fn()):
-            inputs, wanted = tensors(features, variables.device), tensors(labels, variables.device)
-            count = rows_in(features)
-            for name, value in values_of(self._model(variables, inputs, wanted, Modes.EVAL)).scalars.items():
-                sums[name] = sums.get(name, 0.0) + count * float(value)
-            rows, batches = rows + count, batches + 1
-            if batches == self._steps:
-                break
-        if not rows:
-            raise DefinitionError("evaluation_input: it holds no batch: it must give at least one")
-        return {name: value / rows for name, value in sums.items()}, batches
+        given = self._input_fn()
+        batches = [given] if self._steps is None and is_one_batch(given) else as_batches(given)
+        counted = _Counted(islice(batches, self._steps))
+        means, _ = mean_values(counted, self._values)
+        return means, counted.count
+
+    def _values(self, batch: tuple[Any, Any]) -> Mapping[str, Any]:
+        features, labels = (tensors(one, self._variables.device) for one in batch)
+        return values_of(self._model(self._variables, features, labels, Modes.EVAL)).scalars
+
+
+class _Counted:
+    """Counts what passes.
+
+    Args:
+        batches: Passed on.
+    """
+
+    def __init__(self, batches: Iterable[tuple[Any, Any]]) -> None:
+        self._batches = batches
+        self.count = 0
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for batch in self._batches:
+            self.count += 1
+            yield batch
