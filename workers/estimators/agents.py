@@ -276,7 +276,7 @@ class Agent(ModelOwner):
         return reached
 
     def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
-        config, hooks, every = self._config, self._step_hooks(), self.episodes_between_logs
+        config, hooks, every = self._config, self._step_hooks(given), self.episodes_between_logs
         if config.log_step_count_steps:
             hooks.append(EpisodeLoggingTensorHook(every))
         if config.save_summary_steps:

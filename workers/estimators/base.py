@@ -133,9 +133,10 @@ class ModelOwner:
             raise EstimatorNotTrainedError(f"{self.model_dir} holds no checkpoint: train first, or set model_dir to where one is")
         return loaded
 
-    def _step_hooks(self) -> list[SessionRunHook]:
-        """Returns the hooks of every training."""
-        config, hooks = self._config, list[SessionRunHook]([NanTensorHook()])
+    def _step_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
+        """Returns the hooks of every training; the caller's guard stands in for the default one."""
+        config = self._config
+        hooks: list[SessionRunHook] = [] if any(isinstance(hook, NanTensorHook) for hook in given) else [NanTensorHook()]
         if config.log_step_count_steps:
             hooks.append(StepLoggingTensorHook(config.log_step_count_steps))
         if config.save_summary_steps:

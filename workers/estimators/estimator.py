@@ -161,7 +161,7 @@ class Estimator(ModelOwner):
         return engine
 
     def _default_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
-        config, hooks = self._config, self._step_hooks()
+        config, hooks = self._config, self._step_hooks(given)
         has_own = any(isinstance(hook, StepCheckpointSaverHook | EpisodeCheckpointSaverHook) for hook in given)
         if config.saves_checkpoints and not has_own:
             steps = config.save_checkpoints_steps or None
