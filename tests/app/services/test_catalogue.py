@@ -69,6 +69,13 @@ async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(
     assert refused.value.code == "action_space_mismatch"
 
 
+async def test_a_schedule_that_no_worker_of_the_pool_does_is_refused(world: World) -> None:
+    await world.register(catalogue={**catalogue(), "schedules": ["train", "evaluate"]})
+    with pytest.raises(InvalidError, match=r"No worker of the pool default does test\. Choose one of evaluate, train") as refused:
+        await world.submit(schedule="test")
+    assert refused.value.code == "unsupported_schedule"
+
+
 async def test_a_supervised_experiment_shows_its_model_function_and_its_input(world: World) -> None:
     worker = await world.register()
     experiment, created = await world.submit(supervised())
