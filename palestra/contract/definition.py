@@ -215,7 +215,13 @@ class SupervisedEvaluation(Document):
     """Metric that is the score: it decides which snapshot is the best, and success."""
 
     goal: Literal["minimize", "maximize"] = "minimize"
-    """`minimize` takes minus the metric as the score, so that a higher score is always better."""
+    """`minimize` takes minus the metric as the score, so that a higher score is always better. Needed with any metric but `loss`."""
+
+    @model_validator(mode="after")
+    def _goal_is_known(self) -> Self:
+        if self.metric != "loss" and "goal" not in self.model_fields_set:
+            raise ValueError("needs goal beside metric: minimize or maximize")
+        return self
 
 
 class SupervisedSnapshot(Retention):

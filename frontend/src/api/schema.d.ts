@@ -3803,7 +3803,7 @@ export interface components {
             every_updates: number | null;
             /**
              * Goal
-             * @description `minimize` takes minus the metric as the score, so that a higher score is always better.
+             * @description `minimize` takes minus the metric as the score, so that a higher score is always better. Needed with any metric but `loss`.
              * @default minimize
              * @enum {string}
              */

@@ -85,7 +85,7 @@ def test_each_snapshot_is_evaluated(tmp_path: Path, trained: AttemptDirectory, s
 
 
 def test_what_the_model_does_not_fit_fails_with_a_sentence(tmp_path: Path) -> None:
-    directory = attempt(tmp_path, work_order(spirals(evaluation={"metric": "f1"})))
+    directory = attempt(tmp_path, work_order(spirals(evaluation={"metric": "f1", "goal": "maximize"})))
     report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.USER_EXCEPTION)
     assert report.failure is not None
