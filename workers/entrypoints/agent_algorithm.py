@@ -137,5 +137,5 @@ def _checked(parameters: Mapping[str, Any]) -> Any:
     try:
         return _PARAMETERS.validate_python(dict(parameters))
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, one['loc'][1:])) or 'agent'}: {one['msg']}" for one in error.errors())
+        faults = "; ".join(f"{'.'.join(map(str, one['loc'][2:])) or 'agent'}: {one['msg']}" for one in error.errors())
         raise ValueError(f"agent: {faults}") from error

@@ -2,8 +2,8 @@
 
     python -m workers.entrypoints.resume data/local/experiment --n-epochs 200
 
-New snapshots go into the same directory, unless another one is given. Algorithm and environment are built from their recipes, so only classes
-marked with `workers.core.recipes.rebuildable` and environments made by `gymnasium.make` can be resumed like that.
+New snapshots go into the same directory, unless another one is given. Algorithm and environment are built from their recipes, so only
+classes marked with `workers.core.recipes.rebuildable` and environments made by `gymnasium.make` can be resumed like that.
 """
 
 import argparse

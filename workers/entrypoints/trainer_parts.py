@@ -47,6 +47,39 @@ class EpochBounds:
         return max(0, self.epochs - clock.epochs) if unit is Unit.EPOCHS else UNLIMITED
 
 
+class KeptEpochs:
+    """Fires when an epoch closed that is kept as a snapshot.
+
+    Args:
+        keeps: Says so of the index of an epoch.
+    """
+
+    next: Final = UNLIMITED
+
+    def __init__(self, keeps: Callable[[int], bool]) -> None:
+        self._keeps = keeps
+        self._seen = 0
+
+    def due(self, clock: ClockView) -> int:
+        """Returns 1 once per epoch that is kept."""
+        if clock.epochs == self._seen:
+            return 0
+        self._seen = clock.epochs
+        return int(self._keeps(clock.epochs - 1))
+
+    def skip(self, clock: ClockView) -> None:
+        """Counts the epochs up to now as seen."""
+        self._seen = clock.epochs
+
+    def state_dict(self) -> StateTree:
+        """Returns the number of epochs seen."""
+        return {"seen": self._seen}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes the number over."""
+        self._seen = int(state["seen"])
+
+
 class NoOrders:
     """Nobody outside wishes anything."""
 

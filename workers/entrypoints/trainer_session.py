@@ -18,10 +18,11 @@ from workers.build.runtime import device_name, versions
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView, Control
 from workers.core.recipes import RecipeError, rebuild, recipes_of
-from workers.core.types import RestoreReport, SnapshotReason, StateTree, Unit
+from workers.core.types import RestoreReport, SnapshotReason, StateTree
 from workers.entrypoints.trainer_parts import (
     AlgorithmAgent,
     EpochBounds,
+    KeptEpochs,
     LeavingHook,
     StateWriter,
     collector_of,
@@ -32,7 +33,6 @@ from workers.entrypoints.trainer_records import EpochRecorder, ExperimentStats, 
 from workers.loop.clock import Clock, StillClock
 from workers.loop.engine import Engine
 from workers.loop.parts import Cadence, Parts
-from workers.loop.triggers import Every
 from workers.record.progress_csv import FILE_NAME, ProgressCsv, read_rows
 from workers.record.recorder import RecordedRun
 from workers.record.tabular import Tabular
@@ -80,7 +80,6 @@ class Session:
     epoch_began: tuple[float, int] = (0.0, 0)
     """Seconds and env_steps at the start of the running epoch."""
     _leaving: LeavingHook = field(default_factory=LeavingHook)
-    _each_epoch: Every = field(default_factory=lambda: Every(1, Unit.EPOCHS))
     _engine: Engine | None = None
     _recorder: EpochRecorder | None = None
     _writer: StateWriter | None = None
@@ -89,6 +88,10 @@ class Session:
     _rows: tuple[list[str], list[list[str]]] = ((), ())  # type: ignore[assignment]
     """The table as the restored snapshot knows it."""
     _plots: EpisodePlots | None = None
+    _kept: KeptEpochs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._kept = KeptEpochs(lambda epoch: bool(self.config.names(epoch)))
 
     # Set-up
 
@@ -100,8 +103,7 @@ class Session:
         recorded = RecordedRun(self.run_id, agent.report_names, agent.metrics, 1)
         self._recorder = EpochRecorder(recorded, self._spool, self._close_epoch)
         self._writer = StateWriter(self.write)
-        self._each_epoch = Every(1, Unit.EPOCHS)
-        self._each_epoch.skip(self.clock)
+        self._kept.skip(self.clock)
         parts = Parts(
             agent=agent,
             collector=self.collector,
@@ -111,7 +113,7 @@ class Session:
             hooks=(self._leaving,),
             clock=self.clock,
         )
-        self._engine = Engine(parts, Cadence(budget=self.bounds, snapshot=self._each_epoch, save_best=False), time.monotonic)
+        self._engine = Engine(parts, Cadence(budget=self.bounds, snapshot=self._kept, save_best=False), time.monotonic)
 
     def engine(self, caller: str) -> Engine:
         """Returns the engine.
@@ -139,7 +141,7 @@ class Session:
     def restart_epochs(self) -> None:
         """Lets the epochs be counted from 0 again; everything else goes on."""
         self.clock.load_state_dict({**self.clock.state_dict(), "epochs": 0})
-        self._each_epoch.skip(self.clock)
+        self._kept.skip(self.clock)
 
     def run(self) -> Any:
         """Lets the algorithm train, and saves whatever end that has."""

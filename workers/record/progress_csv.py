@@ -35,12 +35,12 @@ class ProgressCsv:
             columns: Header.
             rows: Cells of the rows that are kept, as `read_rows` returns them.
         """
-        old_columns, old_rows = read_rows(self.path)
+        _, old_rows = read_rows(self.path)
         kept = [list(row) for row in rows]
         if old_rows and (not kept or [cells[: len(columns)] for cells in old_rows[: len(kept)]] != kept):
             self._set_aside()
         self._columns, self._rows = list(columns), len(kept)
-        if (self._columns, kept) != (old_columns, old_rows):
+        if kept or self.path.exists():
             self._rewrite(kept)
 
     def append(self, row: Mapping[str, Any]) -> None:
