@@ -156,8 +156,9 @@ class ForeignAgent:
 
     @step.setter
     def step(self, value: int) -> None:
-        if hasattr(self.wrapped, "t"):
-            self.wrapped.t = value
+        for name in ("t", "t_start"):  # the second is where a rollout of PFRL's A3C and ACER began: one that was not saved begins here
+            if hasattr(self.wrapped, name):
+                setattr(self.wrapped, name, value)
 
     def state_dict(self) -> StateTree:
         """Returns all that the object offers; its files are written when the snapshot is."""

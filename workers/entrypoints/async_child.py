@@ -112,7 +112,7 @@ class _Member:
         self._best = SharedBest(block)
         env = _opened(stack, user.make_env(index, test=False))
         ground = None if settings.evaluation is None else _opened(stack, user.make_env(index, test=True))
-        own = user.agent if user.make_agent is None else user.make_agent(index)
+        own = _known_as(user.agent, index) if user.make_agent is None else user.make_agent(index)
         self._agent = ForeignAgent(own, num_envs=1, batch=False)
         self._engine = self._built(link, user, SharedBudget(settings.steps, block, self._end), env, ground)
         if settings.resume is not None:
@@ -339,6 +339,13 @@ def _prepare(seed: int) -> None:
     if torch is not None:
         torch.set_num_threads(1)
     seed_global(seed)
+
+
+def _known_as(agent: Any, index: int) -> Any:
+    """Tells an agent that every process got which process this is, if it wants to know."""
+    if hasattr(agent, "process_idx"):
+        agent.process_idx = index
+    return agent
 
 
 def _opened(stack: ExitStack, env: Any) -> Any:
