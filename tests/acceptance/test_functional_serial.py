@@ -17,7 +17,15 @@ from tests.support.foreign_agents import Scripted
 from tests.support.line_env import Counting, Line, Steady, lines
 from workers.core.errors import NumericalFailureError
 from workers.entrypoints.functional import train_agent, train_agent_with_evaluation
-from workers.hooks import EvaluationHook, FiniteStatisticsHook, LinearInterpolationHook, StepHook, learning_rate_setter, set_learning_rate
+from workers.hooks import (
+    EvaluationHook,
+    FiniteStatisticsHook,
+    LinearInterpolationHook,
+    OptunaPrunerHook,
+    StepHook,
+    learning_rate_setter,
+    set_learning_rate,
+)
 
 
 def evaluated(agent: Any, env: Any, steps: int, outdir: Path, interval: int = 4, **options: Any) -> list[Any]:
@@ -194,6 +202,16 @@ def test_P61_a_pruned_trial(tmp_path: Path) -> None:
         evaluated(Scripted(), Line((3,)), 12, tmp_path, interval=6, evaluation_hooks=[hook])
     assert directories(tmp_path) == {"6_except"}
     assert steps_of(tmp_path) == [6]
+
+
+def test_P61_optuna(tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna")
+    study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=4.0, n_warmup_steps=7))
+    trial = study.ask()
+    with pytest.raises(optuna.TrialPruned, match="pruned at step 9"):
+        evaluated(Scripted(), Line((3,)), 30, tmp_path, interval=3, evaluation_hooks=[OptunaPrunerHook(trial)])
+    assert study.trials[0].intermediate_values == {3: 3.0, 6: 3.0, 9: 3.0}
+    assert "9_except" in directories(tmp_path)
 
 
 def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import torch
 
 from palestra.contract.documents import sha256_of
 from palestra.contract.names import MAX_STEP, new_id
@@ -193,6 +194,8 @@ class _Run:
         elif parts == ALL:
             for _, note in engine.restore(snapshot.state).notes:
                 self._logger.warning("%s", note)
+            if not snapshot.manifest.resume_exact:
+                self._logger.warning("The resume is statistical: %s", _why_statistical(self._agent))
             self._logger.info("resumed at step %s from snapshot %s", engine.clock.env_steps, snapshot.manifest.snapshot_id)
         else:
             self._agent.load_parts(snapshot.state["agent"], None if parts == WEIGHTS else tuple(parts))
@@ -224,6 +227,7 @@ class _Run:
 
     def _snapshots(self) -> NamedSnapshots:
         call, before = self._call, self._snapshot.manifest if self._snapshot else None
+        on_gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
         owner = SnapshotOwner(
             run_id=before.run_id if before and not self._fresh else new_id("run"),
             attempt_id=new_id("att"),
@@ -232,8 +236,8 @@ class _Run:
             seed=self._seed,
             parent=before.snapshot_id if before else None,
             versions=versions(),
-            device=device_name("cpu"),
-            resume_exact=self._agent.exact,
+            device=device_name("cuda" if on_gpu else "cpu"),
+            resume_exact=self._agent.exact and not on_gpu,
         )
         return NamedSnapshots(
             call.directory,
@@ -324,13 +328,9 @@ def _check(call: TrainingCall) -> None:
     if call.evaluation is not None:
         trainer: Trainer = "train_agent_batch" if call.batch else "train_agent"
         check_support(call.evaluation.hooks, trainer, call.function)
-    for name, value, least in (
-        ("steps", call.steps, 0),
-        ("step_offset", call.step_offset, 0),
-        ("checkpoint_freq", call.checkpoint_freq, 0),
-    ):
-        if value is not None and (not isinstance(value, int | np.integer) or value < least):
-            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    for name, value in (("steps", call.steps), ("step_offset", call.step_offset), ("checkpoint_freq", call.checkpoint_freq)):
+        if value is not None and (not isinstance(value, int | np.integer) or value < 0):
+            raise ValueError(f"{name} must be a whole number of at least 0, not {value!r}")
     for name, value in (("log_interval", call.log_interval), ("keep_checkpoints", call.keep_checkpoints)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1 or None, not {value}")
@@ -342,3 +342,9 @@ def _check(call: TrainingCall) -> None:
         raise ValueError(f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, not {call.resume_parts!r}")
     if call.resume_parts != ALL and call.resume is None:
         raise ValueError("resume_parts says what to take from a snapshot: give resume, too")
+
+
+def _why_statistical(agent: ForeignAgent) -> str:
+    if agent.exact:
+        return "the snapshot was written after an exception, or on a GPU."
+    return "the agent has no state_dict and load_state_dict that hand out all of its state."
