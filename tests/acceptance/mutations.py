@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from tests.acceptance.mutations_async import ASYNC
 from tests.acceptance.mutations_functional import FUNCTIONAL
 
 
@@ -16,4 +17,4 @@ class Mutation(NamedTuple):
     new: str
 
 
-MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*one) for one in FUNCTIONAL)
+MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*one) for one in (*ASYNC, *FUNCTIONAL))

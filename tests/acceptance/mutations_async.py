@@ -1,0 +1,96 @@
+"""Broken places of `train_agent_async`: rows P1 to P25."""
+
+from typing import Final
+
+_RUN: Final = "workers/entrypoints/async_run.py"
+_CHILD: Final = "workers/entrypoints/async_child.py"
+_RECORDS: Final = "workers/entrypoints/async_records.py"
+_SHARING: Final = "workers/entrypoints/sharing.py"
+
+ASYNC: Final = (
+    (
+        "P1",
+        "a process counts for itself",
+        _SHARING,
+        "self.env_steps = words[Slot.ENV_STEPS] = words[Slot.ENV_STEPS] + env_steps",
+        "words[Slot.ENV_STEPS] += env_steps\n            self.env_steps += env_steps",
+    ),
+    (
+        "P2",
+        "a profile goes to the current directory",
+        _CHILD,
+        'profiler.dump_stats(settings.outdir / f"profile_{index}.prof")',
+        'profiler.dump_stats(f"profile_{index}.prof")',
+    ),
+    ("P3", "no process will do", _RUN, '("processes", call.processes, 1)', '("processes", call.processes, 0)'),
+    ("P4", "no environment of its own for evaluation", _CHILD, "user.make_env(index, test=True)", "user.make_env(index, test=False)"),
+    ("P5", "profile does nothing", _CHILD, "    if not settings.profile:", "    if True:"),
+    ("P6", "the overshoot is not reported", _RUN, "overshoot = max(0, words[Slot.ENV_STEPS] - self._call.steps)", "overshoot = 7"),
+    (
+        "P7",
+        "the multiple belongs to the step after it",
+        _SHARING,
+        "interval, last = self._interval, min(at,",
+        "at, interval, last = at - 1, self._interval, min(at - 1,",
+    ),
+    (
+        "P8",
+        "an evaluation by steps counts more",
+        "workers/evaluate/foreign.py",
+        "steps=settings.n_steps)",
+        "steps=settings.n_steps and settings.n_steps + 9)",
+    ),
+    (
+        "P9",
+        "one episode more",
+        "workers/evaluate/foreign.py",
+        "EvaluationBudget(episodes=settings.n_episodes,",
+        "EvaluationBudget(episodes=settings.n_episodes and settings.n_episodes + 1,",
+    ),
+    (
+        "P10",
+        "the threshold is ignored",
+        _RECORDS,
+        "share_reaching(self._told.result, self._settings.threshold)",
+        "share_reaching(self._told.result, 0.0)",
+    ),
+    (
+        "P11",
+        "no limit in evaluation",
+        _CHILD,
+        'as_vector(ground, "make_env", settings.max_episode_len)',
+        'as_vector(ground, "make_env", None)',
+    ),
+    ("P12", "counting begins at 0", _RUN, "words[Slot.ENV_STEPS] = call.step_offset", "words[Slot.ENV_STEPS] = 0"),
+    ("P13", "another name", _CHILD, "            return SUCCESSFUL\n", '            return f"{env_steps}_{FINISH}"\n'),
+    (
+        "P14",
+        "another agent is trained",
+        _RUN,
+        "            return self._call.agent\n",
+        "            return __import__('copy').deepcopy(self._call.agent)\n",
+    ),
+    ("P15", "every process is process 0", _CHILD, "else user.make_agent(index)", "else user.make_agent(0)"),
+    ("P16", "hooks are forgotten", _CHILD, "self._agent.wrapped, user.step_hooks, 1)", "self._agent.wrapped, (), 1)"),
+    (
+        "P17",
+        "hooks are not asked whether they work here",
+        _RUN,
+        '    check_support(call.evaluation_hooks, "train_agent_async", _FUNCTION)\n',
+        "",
+    ),
+    ("P18", "an equal mean is better", "workers/loop/parts.py", "if not score > (", "if not score >= ("),
+    ("P19", "no events", _RECORDS, "        if settings.tensorboard:\n", "        if settings.tensorboard is None:\n"),
+    (
+        "P20",
+        "evaluations are not logged",
+        _RECORDS,
+        "                self._log.evaluation(message.clock, message.result, final=False)\n",
+        "",
+    ),
+    ("P21", "seeds do nothing", _RUN, "Order(self._settings(), seed, *shared)", "Order(self._settings(), len(self._seeds), *shared)"),
+    ("P22", "only the caller looks at the event", _RUN, "return isinstance(event, synchronize.Event) and (", "return False and ("),
+    ("P23", "saved as if it were finished", _CHILD, "EXCEPT if self._end.aborted else FINISH", "FINISH"),
+    ("P24", "processes keep their own tensors", _CHILD, "        adopt(own, user.tensors)\n", ""),
+    ("P25", "the error stays where it was", _RUN, "            raise watch.error\n", "            return\n"),
+)
