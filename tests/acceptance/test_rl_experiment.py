@@ -313,6 +313,9 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
     with_time(made, recorded, make_counter=lambda _: FakeCounter()).train(delay_secs=3)
     assert recorded.times == [3.0], "an explicit delay wins"
     assert not any(isinstance(hook, GlobalStepWaiterHook) for hook in recorded.of("train")[0]["hooks"])
+    alone = experiment(tmp_path / "alone", config={"task_id": 1}, train_steps=2, delay_workers_by_global_step=True)
+    with pytest.raises(ValueError, match="delay_workers_by_global_step"):
+        alone.train()
 
 
 _WORKER = """

@@ -297,6 +297,8 @@ class Schedules(ABC):
                 hooks.append(SharedStepHook(counter.add))
             if delay_secs is None and self._options.delay_workers_by_global_step:
                 step = int(DELAY_STEPS * math.log((config.task_id or 0) + 1))
+                if counter is None and step:
+                    raise ValueError("delay_workers_by_global_step needs cluster and master in the RunConfig: there is no shared step")
                 hooks.append(GlobalStepWaiterHook(step, None if counter is None else counter.read, self.surroundings.sleep))
                 delay_secs = 0
             elif delay_secs is None:
@@ -341,10 +343,16 @@ class Schedules(ABC):
 
     def _round(self, step: int) -> int:
         """Returns how many updates the next round makes."""
-        size, bound = self._options.train_steps_per_iteration, self.train_steps
-        if size is None:
-            size = DEFAULT_ROUND if bound is None else max(1, bound // 10)
+        size, bound = self._round_size, self.train_steps
         return min(size - step % size, bound - step if bound is not None else size)
+
+    @property
+    def _round_size(self) -> int:
+        """Updates of a whole round."""
+        size, bound = self._options.train_steps_per_iteration, self.train_steps
+        if size is not None:
+            return size
+        return DEFAULT_ROUND if bound is None else max(1, bound // 10)
 
     def _global_step(self, result: Result | None) -> int:
         """Returns the updates of the newest checkpoint, or those that an evaluation reported."""
@@ -359,8 +367,7 @@ class Schedules(ABC):
         """Whether a round ended here without its evaluation."""
         if not step or self._model.latest_checkpoint() is None:
             return False
-        size = self._options.train_steps_per_iteration
-        at_end = step == self.train_steps or (size is not None and step % size == 0)
+        at_end = step == self.train_steps or step % self._round_size == 0
         return at_end and self._last_result(step) is None
 
 

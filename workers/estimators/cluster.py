@@ -89,20 +89,25 @@ class SharedStep:
 
 
 class SharedStepHook(SessionRunHook):
-    """Counts this process's updates at the server.
+    """Counts this process's updates at the server, as long as there is one: the training goes on without it.
 
     Args:
         add: Counts so many updates.
     """
 
     def __init__(self, add: Callable[[int], int]) -> None:
-        self._add = add
+        self._add: Callable[[int], int] | None = add
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """Counts one."""
         del run_context
-        if run_values.learned:
+        if not run_values.learned or self._add is None:
+            return
+        try:
             self._add(1)
+        except RuntimeError as error:
+            self._add = None
+            _log.warning("cluster.server_lost", error=str(error))
 
 
 def own_address(config: RunConfig) -> str:

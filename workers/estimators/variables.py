@@ -145,7 +145,7 @@ class Variables:
 
     def _made(self, name: str, factory: Callable[[], _Module], *, trainable: bool) -> _Module:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive_seed(self._seed, f"agent/module/{name}"))
+            torch.default_generator.manual_seed(derive_seed(self._seed, f"agent/module/{name}"))  # not `manual_seed`: that of CUDA stays
             module = factory()
         if (state := self._stored["modules"].pop(name, None)) is not None:
             _load(module, name, state)

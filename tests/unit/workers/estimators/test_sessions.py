@@ -23,7 +23,7 @@ from workers.core.errors import NumericalFailureError
 from workers.core.types import StopReason
 from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
 from workers.estimators.checkpoints import all_checkpoints, load_checkpoint, training_ended
-from workers.estimators.cluster import address_of
+from workers.estimators.cluster import SharedStepHook, address_of
 from workers.estimators.episode_hooks import (
     EpisodeCheckpointSaverHook,
     EpisodeCounterHook,
@@ -178,6 +178,18 @@ def test_waiting_final_ops_and_bounds_of_evaluations() -> None:
     assert final.final_ops_values == {"answer": 42}
     with pytest.raises(ValueError, match="num_evals"):
         StopAfterNEvalsHook(0)
+
+
+def test_a_training_goes_on_without_its_server() -> None:
+    def lost(updates: int) -> int:
+        added.append(updates)
+        raise RuntimeError("connection reset")
+
+    added: list[int] = []
+    session = session_with(SharedStepHook(lost))
+    learned(session)
+    learned(session)
+    assert (added, session.stop_reason) == ([1], None)
 
 
 def test_state_of_hooks_is_saved(tmp_path: Path) -> None:
