@@ -1,9 +1,13 @@
 """What a trainer makes of each schedule beyond `train`, `evaluate` and `export`."""
 
 import json
+import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -237,3 +241,25 @@ def test_on_train_data_the_episodes_are_those_of_the_training(tmp_path: Path, tr
     first = [derive_seed(7, "env", 0, episode, bits=ENV_SEED_BITS) for episode in range(3)]
     assert begun == [*first, *first]
     assert [(one["source"], one["seed"]) for one in records(directory, "evaluation")] == [("train_data", 7)] * 2
+
+
+def test_a_waiting_follower_ends_at_an_order_at_once(tmp_path: Path, trained: AttemptDirectory) -> None:
+    directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
+    read_end, write_end = os.pipe()
+    command = [sys.executable, "-m", "workers.child", "--attempt-dir", str(directory.root), "--control-fd", str(read_end)]
+    process = subprocess.Popen(command, pass_fds=(read_end,))
+    os.close(read_end)
+    try:
+        deadline = time.monotonic() + 60
+        while not handover.wanted_of(directory).number:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.write(write_end, b"pause\n")
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(write_end)
+    report = AttemptReport.model_validate_json(directory.report.read_bytes())
+    assert (report.outcome, report.cause) == (Outcome.PAUSED, Cause.USER)
+    assert read_json(directory.progress)["waiting"]
