@@ -2,8 +2,8 @@
 
 import difflib
 import math
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -23,6 +23,7 @@ from palestra.contract.upgrade import load_definition
 from palestra.contract.work_order import AgentDescription, Catalogue, PartDescription, SpaceDescription
 
 _Part = TypeVar("_Part")
+_KINDS: Final = ("agents", "model_functions", "input_functions")
 _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(Code)
 
 
@@ -82,6 +83,22 @@ async def check_job(session: Session, principal: Principal, pool: str, experimen
     workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
     registered.resolve(definition, _CODE.validate_json(canonical_json(experiment.code)), workers, pool)
     check(definition, schedule, workers, pool)
+
+
+async def is_for_another(session: Session, worker: Worker, code: Mapping[str, Any]) -> bool:
+    """Returns whether a worker lacks the code of an experiment, while another one of its pool that takes jobs has it.
+
+    Where nobody has it the job is not held back: the worker tells in its failure what it has instead.
+    """
+    if code.get("kind") != "entrypoint" or _has(worker, code):
+        return False
+    others = [one for one in await rows.of_pool(session, worker.project_id, worker.pool) if not one.draining and _has(one, code)]
+    silence = await rows.silence(session, [one.id for one in others]) if others else {}
+    return any(silence[one.id] <= one.silent_seconds for one in others)
+
+
+def _has(worker: Worker, code: Mapping[str, Any]) -> bool:
+    return any(part["code"] == code for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code"))
 
 
 def check(definition: Definition, schedule: Schedule, workers: Sequence[Catalogue], pool: str) -> None:

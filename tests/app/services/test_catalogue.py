@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.errors import InvalidError
+from app.domain.errors import ConflictError, InvalidError
 from app.services import curves, jobs, series
 from palestra.contract.definition import BuiltinCode, experiment_id
 from palestra.contract.options import JobRequest
@@ -60,6 +60,20 @@ async def test_new_code_makes_a_new_experiment_and_refuses_jobs_of_the_old_one(w
         async with world.database.write() as session:
             await jobs.submit(session, world.admin, job.run_ids[0], JobRequest.model_validate_json('{"schedule": "train"}'))
     assert refused.value.code == "code_mismatch"
+
+
+async def test_a_worker_without_the_distribution_leaves_the_job_to_one_that_has_it(world: World) -> None:
+    bare = {**catalogue(), "agents": catalogue()["agents"][:2], "model_functions": []}
+    without = await world.register(name="without", catalogue=bare)
+    having = await world.register(name="having")
+    await world.submit(tiny(), seeds=[0, 1])
+    first, second = await world.jobs()
+    with pytest.raises(ConflictError, match="Another worker of the pool has the distribution") as refused:
+        await world.start(first.id, without.worker_id)
+    assert refused.value.code == "does_not_fit"
+    await world.start(first.id, having.worker_id)
+    await world.register(name="having", catalogue=bare)
+    assert (await world.start(second.id, without.worker_id)).work_order.code.kind == "entrypoint", "nobody has it: the worker tells why"
 
 
 async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(world: World) -> None:
