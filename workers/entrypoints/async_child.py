@@ -26,6 +26,7 @@ from workers.entrypoints.process_group import wait_for_go
 from workers.entrypoints.shared_agent import SharedTensors, adopt
 from workers.entrypoints.sharing import Ending, EndOfRun, SharedBest, SharedBlock, SharedBudget, SharedClock, SharedEvery
 from workers.envs.foreign import as_vector
+from workers.envs.vector import EpisodeVector
 from workers.evaluate.evaluator import training_seeds
 from workers.evaluate.foreign import EvaluationGround, EvaluationSettings, ForeignEvaluator, eval_stats_of
 from workers.hooks.steps import StepHooks
@@ -136,7 +137,7 @@ class _Member:
         evaluator = None if settings.evaluation is None else self._evaluator(ground, settings.evaluation, seed)
         parts = Parts(
             agent=self._agent,
-            collector=VectorCollector(as_vector(env, "make_env", settings.max_episode_len), self._agent, seed),
+            collector=VectorCollector(_single(env, settings.max_episode_len), self._agent, seed),
             recorder=_LinkRecorder(link, self._agent, evaluator, user.evaluation_hooks, speaks=self._index == 0),
             snapshotter=_Snapshots(self._order, self._clock, self._best, self._end, link),
             control=_Control(self._end, budget, user.stop_event),
@@ -150,7 +151,7 @@ class _Member:
         return Engine(parts, cadence, time.monotonic)
 
     def _evaluator(self, ground: Any, settings: EvaluationSettings, seed: int) -> ForeignEvaluator:
-        place = EvaluationGround(ground, as_vector(ground, "make_env", settings.max_episode_len))
+        place = EvaluationGround(ground, _single(ground, settings.max_episode_len))
         return ForeignEvaluator(self._agent, place, settings, training_seeds(seed), self._best, self._look_up)
 
     def _collect_seed(self) -> int:
@@ -339,6 +340,13 @@ def _prepare(seed: int) -> None:
     if torch is not None:
         torch.set_num_threads(1)
     seed_global(seed)
+
+
+def _single(env: Any, max_episode_len: int | None) -> EpisodeVector:
+    vector = as_vector(env, "make_env", max_episode_len)
+    if vector.num_envs != 1:
+        raise ValueError(f"make_env: it made {vector.num_envs} environments, but a process steps one: raise processes instead")
+    return vector
 
 
 def _known_as(agent: Any, index: int) -> Any:

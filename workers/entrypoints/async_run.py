@@ -197,14 +197,14 @@ class _Run:
     def _conclude(self, watch: "_Watch", records: AsyncRecords) -> None:
         """Says how the run ended, and raises what ended it."""
         words, ending = self._block.integers, self._end.ending
-        overshoot = max(0, words[Slot.ENV_STEPS] - self._call.steps)
+        overshoot = max(0, words[Slot.ENV_STEPS] - int(self._call.steps))
         outcome = {
             "reason": _REASONS.get(ending, "exception"),
-            "steps": self._call.steps,
+            "steps": int(self._call.steps),
             "env_steps": words[Slot.ENV_STEPS],
             "overshoot": overshoot,
             "episodes": words[Slot.EPISODES],
-            "processes": self._call.processes,
+            "processes": int(self._call.processes),
             "snapshot": records.snapshot,
         }
         (self._call.outdir / OUTCOME_FILE).write_text(json.dumps(outcome, indent=1) + "\n", "utf-8")

@@ -8,6 +8,7 @@ import fcntl
 import math
 import mmap
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -88,13 +89,14 @@ class SharedBlock:
         self.integers.release()
         self.reals.release()
         self._map.close()
-        os.close(self._descriptor)
+        self._close_descriptor()
 
     def __reduce__(self) -> tuple[Callable[[Any], "SharedBlock"], tuple[Any]]:
         return _received, (DupFd(self._descriptor),)
 
     def _attach(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._close_descriptor = weakref.finalize(self, os.close, descriptor)
         self._map = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
         self.integers = memoryview(self._map).cast("q")
         """Signed words; reading one needs no lock."""

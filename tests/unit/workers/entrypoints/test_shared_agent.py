@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from tests.support.async_fakes import ScriptedEnv
 from tests.support.async_torch import CountingAgent
+from workers.entrypoints.async_child import _single
 from workers.entrypoints.parcels import Parcel, check_crosses, crosses
 from workers.entrypoints.shared_agent import adopt, share
 
@@ -129,3 +131,9 @@ def test_what_cannot_cross_is_said_with_a_remedy() -> None:
     assert crosses({"a": 1}) is None
     with pytest.raises(TypeError, match=r"make_env cannot be sent to a new process .*start_method=\"fork\""):
         check_crosses("make_env", lambda: None)
+
+
+def test_a_process_takes_one_environment() -> None:
+    assert _single(ScriptedEnv(), 3).num_envs == 1
+    with pytest.raises(ValueError, match="make_env: it made 2 environments"):
+        _single([ScriptedEnv(), ScriptedEnv()], None)
