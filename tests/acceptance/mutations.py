@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from tests.acceptance.mutations_async import ASYNC
+from tests.acceptance.mutations_estimators import ESTIMATORS
 from tests.acceptance.mutations_functional import FUNCTIONAL
 
 
@@ -17,4 +18,4 @@ class Mutation(NamedTuple):
     new: str
 
 
-MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*one) for one in (*ASYNC, *FUNCTIONAL))
+MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*one) for one in (*ASYNC, *FUNCTIONAL, *ESTIMATORS))
