@@ -23,7 +23,10 @@ from workers.snapshot.writing import read_snapshot
 Kind = type[Trainer]
 
 
-@pytest.fixture(params=[Trainer, TorchTrainer])
+KINDS = (Trainer, TorchTrainer)
+
+
+@pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
     """Either trainer: what a row says of one holds for the other."""
     return request.param  # type: ignore[no-any-return]

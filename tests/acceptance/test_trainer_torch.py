@@ -117,6 +117,7 @@ def test_G46_both_trainers() -> None:
     """The rows G5 to G41 take the kind of trainer as a parameter; those without it are about other things than trainers."""
     apart = {f"G{number}" for number in (1, 2, 3, 4, 42, 47, 48)}
     for module in (test_trainer_running, test_trainer_snapshots):
+        assert (Trainer, TorchTrainer) == module.KINDS
         for name, test in inspect.getmembers(module, inspect.isfunction):
             row = name.removeprefix("test_").split("_")[0]
             if row.startswith("G") and row not in apart:
@@ -134,10 +135,3 @@ def test_G46_both_trainers() -> None:
     }
     for name in (*seed_names, "total_env_steps"):
         assert getattr(TorchTrainer, name) is getattr(Trainer, name)
-
-
-def test_G46_the_suite_runs_for_both() -> None:
-    for module in (test_trainer_running, test_trainer_snapshots):
-        marker = module.kind._fixture_function_marker if hasattr(module.kind, "_fixture_function_marker") else None
-        assert marker is not None
-        assert set(marker.params) == {Trainer, TorchTrainer}

@@ -62,6 +62,8 @@ class ProcessSampler(RoundSampler):
     ) -> None:
         super().__init__(n_workers or len(os.sched_getaffinity(0)), seed, unit)
         self._recipes = without_tensors(recipes_of({"agent": agents, "env": envs}))
+        parameters = parameters_of(agents)
+        self._parameters = None if parameters is agents else arrays_of(parameters)
         self._limit = max_episode_length
         self._running: list[_Running] = []
         self._saved: list[StateTree] = []
@@ -114,6 +116,8 @@ class ProcessSampler(RoundSampler):
         return tuple(one.process.pid or 0 for one in self._running)
 
     def _started(self) -> list[_Running]:
+        if self._waiting:
+            self.shutdown_worker()
         if not self._running:
             self._running = [self._start(index) for index in range(self.n_workers)]
             if self._saved:
@@ -123,7 +127,7 @@ class ProcessSampler(RoundSampler):
     def _start(self, index: int) -> _Running:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        arguments = (theirs, self._recipes, {"index": index, "seed": self.seed, "max_episode_length": self._limit})
+        arguments = (theirs, self._recipes, self._parameters, {"index": index, "seed": self.seed, "max_episode_length": self._limit})
         process = context.Process(target=_serve, args=arguments, name=f"sampler-{index}", daemon=True)
         process.start()
         theirs.close()
@@ -188,7 +192,7 @@ def _env_order(update: Any) -> Any:
         raise RecipeError(f"env_update must be built again in the worker's process: {error}") from error
 
 
-def _serve(pipe: Connection, recipes: StateTree, options: dict[str, Any]) -> None:
+def _serve(pipe: Connection, recipes: StateTree, parameters: Any, options: dict[str, Any]) -> None:
     """The worker's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
@@ -200,16 +204,18 @@ def _serve(pipe: Connection, recipes: StateTree, options: dict[str, Any]) -> Non
             return
         try:
             if worker is None:
-                worker = _build(recipes, options)
+                worker = _build(recipes, parameters, options)
             answer = (True, _carry_out(worker, order))
         except Exception:  # noqa: BLE001 - whatever the policy or the environment raises goes to the parent
             answer = (False, traceback.format_exc())
         pipe.send(answer)
 
 
-def _build(recipes: StateTree, options: dict[str, Any]) -> RolloutWorker:
+def _build(recipes: StateTree, parameters: Any, options: dict[str, Any]) -> RolloutWorker:
     parts = rebuild(with_tensors(recipes))
-    return RolloutWorker(parts["agent"], parts["env"], **options)
+    worker = RolloutWorker(parts["agent"], parts["env"], **options)
+    worker.update(None if parameters is None else parameters_from(parameters), None)
+    return worker
 
 
 def _carry_out(worker: RolloutWorker, order: tuple[Any, ...]) -> Any:

@@ -98,6 +98,10 @@ class GreedyPolicy:
         """Returns the greedy action for one observation, and no infos."""
         return self._agent.act(np.asarray(observation)[None], explore=False)[0], {}
 
+    def __deepcopy__(self, memo: Any) -> "GreedyPolicy":
+        """Returns itself: acting greedily changes nothing, and the agent's memory is large."""
+        return self
+
 
 class _SeededCollector:
     """A collector whose seed is part of its state, so that a resume needs no other source for it."""

@@ -1,5 +1,6 @@
 """An episode of the policy after each epoch, as a video: what `plot=True` asks for."""
 
+import copy
 import multiprocessing
 import sys
 from collections.abc import Iterator
@@ -66,14 +67,15 @@ def wait_for_enter() -> None:
 
 
 class _Greedy:
-    """A policy as the film needs it."""
+    """A policy as the film needs it: a copy for each episode, so that filming leaves no trace in the algorithm's own."""
 
     def __init__(self, policy: Any) -> None:
-        self._policy = policy
+        self._original = self._policy = policy
 
     @contextmanager
     def eval_mode(self) -> Iterator[None]:
         """Begins an episode."""
+        self._policy = copy.deepcopy(self._original)
         if callable(reset := getattr(self._policy, "reset", None)):
             reset()
         yield

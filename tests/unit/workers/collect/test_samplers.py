@@ -187,7 +187,9 @@ def test_a_worker_that_raises_or_dies_is_a_clear_error(opened: Callable[[Any], A
     dying = opened(ProcessSampler(ConstantPolicy(), FailingEnv("die"), n_workers=1, seed=1))
     with pytest.raises(SamplerWorkerError, match=r"sampler worker 0 \(process \d+\) was ended by SIGKILL"):
         dying.obtain_samples(0, 5, None)
-    dying.shutdown_worker()
+    with pytest.raises(SamplerWorkerError, match="SIGKILL"):
+        dying.obtain_samples(0, 5, None)
+    assert dying.obtain_samples(0, 5, None, CountingEnv(2)).lengths.tolist() == [2, 2, 2]
 
 
 def test_workers_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Path) -> None:

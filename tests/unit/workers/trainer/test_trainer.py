@@ -247,3 +247,20 @@ def test_torch_policies_cross_to_the_sampler_at_each_call(tmp_path: Path) -> Non
     with torch.no_grad():
         algo.policy.net[2].bias.copy_(torch.tensor([-100.0, 100.0]))  # type: ignore[attr-defined]
     assert set(trainer.obtain_episodes(0, 5).actions) == {1}
+
+
+def test_filming_changes_nothing(tmp_path: Path) -> None:
+    class Counting(ConstantPolicy):
+        acted = 0
+
+        def get_action(self, observation: Any) -> tuple[int, dict[str, Any]]:
+            self.acted += 1
+            return super().get_action(observation)
+
+    trainer, algo = ready(tmp_path)
+    algo.policy = Counting()
+    before = torch.get_rng_state()
+    trainer.train(1, 5, plot=True)
+    assert (tmp_path / "plots/epoch_0.mp4").exists()
+    assert algo.policy.acted == 0
+    assert torch.equal(torch.get_rng_state(), before)
