@@ -3,7 +3,8 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Job, RunDetail } from "@/api/types";
+import type { Evaluation, Job, RunDetail } from "@/api/types";
+import { pooled } from "@/features/run/pooled";
 import { RunActions } from "@/features/run/RunActions";
 import { RunJobs } from "@/features/run/RunJobs";
 import { isOfEvaluations } from "@/features/run/sections";
@@ -66,6 +67,25 @@ describe("schedules on a run", () => {
     await userEvent.click(screen.getByRole("button", { name: "Cancel continuous eval" }));
     expect(sent.map((one) => one.url)).toEqual(["/api/v1/jobs/job_2:cancel"]);
     expect(screen.queryByRole("button", { name: "Cancel train" })).toBeNull();
+  });
+
+  it("draws the episodes of one state as one point", () => {
+    const at = (env_step: number, mean: number, episodes: number, min: number, max: number) =>
+      ({
+        env_step,
+        update: 1,
+        mean,
+        episodes,
+        min,
+        max,
+        superseded: false,
+        snapshot_id: null,
+      }) as unknown as Evaluation;
+    const drawn = pooled([at(10, 4, 1, 4, 4), at(20, 1, 2, 0, 2), at(20, 4, 4, 3, 9)]);
+    expect(drawn.map((one) => [one.env_step, one.mean, one.min, one.max, one.episodes])).toEqual([
+      [10, 4, 4, 4, 1],
+      [20, 3, 0, 9, 6],
+    ]);
   });
 
   it("reads the curves of all sources from the evaluations", () => {

@@ -8,6 +8,7 @@ import type { View } from "@/live/curves";
 import { useScheme } from "@/ui/scheme";
 import classes from "./CurvesTab.module.css";
 import { pointOf, RETURN } from "./evaluationCurves";
+import { pooled } from "./pooled";
 import { EVALUATION_SERIES } from "./sections";
 
 interface EvaluationChartProps {
@@ -34,7 +35,7 @@ export function EvaluationChart({ evaluations, of, curve, color, view, onZoom }:
   const ranged = curve === RETURN;
   const title = ranged ? TITLES[of] : curve;
   const shown = useMemo(
-    () => evaluations.filter((one) => one.source === of && (view.superseded || !one.superseded)),
+    () => pooled(evaluations.filter((one) => one.source === of && (view.superseded || !one.superseded))),
     [evaluations, of, view.superseded],
   );
   const source = useMemo<PlotSource>(() => {

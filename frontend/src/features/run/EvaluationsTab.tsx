@@ -136,7 +136,7 @@ const ORIGIN: Column<Evaluation>[] = [
   {
     id: "of",
     header: "Of",
-    width: 150,
+    width: 190,
     hide: "medium",
     cell: (row) => <Origin row={row} />,
   },
