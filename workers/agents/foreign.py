@@ -151,14 +151,18 @@ class ForeignAgent:
 
     @property
     def step(self) -> int | None:
-        """The object's attribute `t`, its count of env_steps; `None` where it has none."""
-        return int(self.wrapped.t) if hasattr(self.wrapped, "t") else None
+        """The object's attribute `t`, its count of env_steps; `None` where it has none, or where it is not for others to set.
+
+        Objects with an attribute `t_start`, such as PFRL's A2C, find their place in a rollout by `t` and must begin at their own 0.
+        """
+        if not hasattr(self.wrapped, "t") or hasattr(self.wrapped, "t_start"):
+            return None
+        return int(self.wrapped.t)
 
     @step.setter
     def step(self, value: int) -> None:
-        for name in ("t", "t_start"):  # the second is where a rollout of PFRL's A3C and ACER began: one that was not saved begins here
-            if hasattr(self.wrapped, name):
-                setattr(self.wrapped, name, value)
+        if self.step is not None:
+            self.wrapped.t = value
 
     def state_dict(self) -> StateTree:
         """Returns all that the object offers; its files are written when the snapshot is."""

@@ -140,6 +140,17 @@ def test_learning_rate_is_that_of_the_optimiser() -> None:
     assert agent.optimizer.param_groups[0]["lr"] == adapter.learning_rate == 0.125
 
 
+def test_a_count_within_rollouts_is_left_alone() -> None:
+    agent = Scripted()
+    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    adapter.step = 5
+    assert agent.t == adapter.step == 5
+    agent.t_start = 5  # type: ignore[attr-defined]
+    adapter.step = 9
+    assert (agent.t, adapter.step) == (5, None)
+    assert "t" not in adapter.state_dict()
+
+
 def test_statistics_become_gauges() -> None:
     adapter = ForeignAgent(Scripted(), num_envs=1, batch=False)
     assert adapter.metrics() == {"agent/updates": 0.0}
