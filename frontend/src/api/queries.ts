@@ -30,12 +30,24 @@ export const keys = {
   jobs: ["jobs"] as const,
   workers: ["workers"] as const,
   pools: ["pools"] as const,
+  catalogue: ["catalogue"] as const,
 };
 
 export const sessionQuery = queryOptions({
   queryKey: keys.session,
   queryFn: ({ signal }) => get<t.Session>("/session", {}, signal),
   staleTime: Number.POSITIVE_INFINITY,
+  retry: false,
+});
+
+/** Names of the agents and model functions that the workers of the default pool offer. */
+export const partsQuery = queryOptions({
+  queryKey: keys.catalogue,
+  queryFn: async ({ signal }) => {
+    const { catalogue } = await get<t.Catalogue>("/catalogue", {}, signal);
+    return [...catalogue.agents, ...catalogue.model_functions].map((part) => part.name);
+  },
+  staleTime: 60_000,
   retry: false,
 });
 

@@ -16,6 +16,7 @@ export type Artifact = Schemas["ArtifactView"];
 export type Provenance = Schemas["ProvenanceView"];
 export type Worker = Schemas["WorkerView"];
 export type Pool = Schemas["PoolView"];
+export type Catalogue = Schemas["CatalogueView"];
 export type Session = Schemas["SessionView"];
 export type SeriesInfo = Schemas["SeriesInfo"];
 export type SeriesQuery = Schemas["SeriesQuery"];

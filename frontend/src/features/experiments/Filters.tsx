@@ -1,12 +1,14 @@
 import { Select, Switch, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
+import { partsQuery } from "@/api/queries";
 import { registerShortcuts } from "@/lib/shortcuts";
 import { IconSearch } from "@/ui/icons";
 import classes from "./ExperimentsPage.module.css";
 import { type ExperimentsSearch, STATES } from "./search";
 
-const AGENTS = ["dqn", "ppo"];
+const BUILT_IN = ["dqn", "ppo"];
 
 interface FiltersProps {
   search: ExperimentsSearch;
@@ -16,6 +18,8 @@ interface FiltersProps {
 /** What the list is narrowed to; the address holds it. */
 export function Filters({ search, onChange }: FiltersProps) {
   const input = useRef<HTMLInputElement>(null);
+  const offered = useQuery(partsQuery).data ?? BUILT_IN;
+  const agents = [...new Set([...offered, ...(search.agent ? [search.agent] : [])])];
   const [typed, setTyped] = useState(search.text ?? "");
   const send = useDebouncedCallback((text: string) => onChange({ text: text.trim() || undefined }), 200);
   useEffect(() => setTyped(search.text ?? ""), [search.text]);
@@ -48,11 +52,12 @@ export function Filters({ search, onChange }: FiltersProps) {
       <Select
         aria-label="Agent"
         placeholder="Any agent"
-        data={AGENTS}
+        data={agents}
         value={search.agent ?? null}
         onChange={(agent) => onChange({ agent: agent ?? undefined })}
         clearable
-        w={120}
+        searchable={agents.length > 8}
+        w={140}
       />
       <Switch
         label="Archived"

@@ -31,7 +31,13 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       hide: "narrow",
       cell: (row) => <Latest row={row} />,
     },
-    { id: "agent", header: "Agent", width: 66, hide: "medium", cell: (row) => row.agent },
+    {
+      id: "agent",
+      header: "Agent",
+      width: 104,
+      hide: "medium",
+      cell: (row) => <span title={row.agent}>{row.agent}</span>,
+    },
     {
       id: "env",
       header: "Environment",

@@ -33,6 +33,7 @@ const TITLES: Record<EvaluationSource, string> = {
 export function EvaluationChart({ evaluations, of, curve, color, view, onZoom }: EvaluationChartProps) {
   const scheme = useScheme();
   const ranged = curve === RETURN;
+  const height = ranged ? 220 : 172;
   const title = ranged ? TITLES[of] : curve;
   const shown = useMemo(
     () => pooled(evaluations.filter((one) => one.source === of && (view.superseded || !one.superseded))),
@@ -56,11 +57,11 @@ export function EvaluationChart({ evaluations, of, curve, color, view, onZoom }:
         <span className="faint">{ranged ? "mean, with smallest and largest episode" : "mean over examples"}</span>
         <span className={classes.last}>{value(last && pointOf(last, curve))}</span>
       </figcaption>
-      <Suspense fallback={<Skeleton height={220} />}>
+      <Suspense fallback={<Skeleton height={height} />}>
         <Plot
           label={ranged ? `Mean evaluation ${title}` : `Evaluation ${title}`}
           testId={`curve-${EVALUATION_SERIES[of]}/${curve}`}
-          height={220}
+          height={height}
           source={source}
           series={[
             ...(ranged ? EDGES.map((label) => ({ label, color, edge: true })) : []),
