@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.histories import cartpole
 from tests.support.stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 FINAL = {"succeeded", "failed", "cancelled"}
 
@@ -17,7 +17,7 @@ def small(env_steps: int, **changes: Any) -> dict[str, Any]:
     return cartpole(env_steps, **{**sections, **changes})
 
 
-def ended(stack: Stack, job_id: str, seconds: float = 90) -> dict[str, Any]:
+def ended(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
     """Waits until a job ended well and returns it."""
     wait_for(lambda: stack.get(f"jobs/{job_id}")["state"] in FINAL, seconds, f"the job {job_id} ends")
     job: dict[str, Any] = stack.get(f"jobs/{job_id}")
@@ -88,7 +88,7 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     assert training["state"] == "running", "it evaluates beside the training"
 
     shared_stack.post(f"jobs/{training['job_id']}:pause", {})
-    wait_for(lambda: "Follows the training" in (shared_stack.get(path)["waiting"] or ""), 40, "it gives its slot back and says why")
+    wait_for(lambda: "Follows the training" in (shared_stack.get(path)["waiting"] or ""), 60, "it gives its slot back and says why")
     assert shared_stack.get(path)["state"] == "queued"
     shared_stack.post(f"jobs/{training['job_id']}:resume", {})
 
