@@ -11,7 +11,9 @@ from palestra.contract.documents import canonical_json
 MAX_PARAMETERS_BYTES: Final = 65_536
 MAX_SCHEMA_BYTES: Final = 65_536
 _LARGEST: Final = 2**63
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+MAX_SCHEMA_PARTS: Final = 2_000
+_DEEPEST: Final = 64
+_NAMING: Final = ("$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef")
 
 
 def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -26,18 +28,67 @@ def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Refuses a JSON Schema that is too large, or that refers to anything outside itself.
+    """Refuses a JSON Schema that is too large, refers to anything outside itself, or would take long to judge by.
+
+    What it refers to is counted each time, and it may not refer to itself in a circle: so judging by it takes a bounded time.
 
     Raises:
         ValueError: With a sentence.
     """
     if len(canonical_json(schema)) > MAX_SCHEMA_BYTES:
         raise ValueError(f"a schema of parameters has at most {MAX_SCHEMA_BYTES} bytes as JSON")
-    for part in _objects(schema):
-        for key in _REFERENCES:
-            if not str(part.get(key, "#")).startswith("#"):
-                raise ValueError(f"a schema of parameters refers to its own parts only: {key} must begin with #")
+    if _Expansion(schema).size() > MAX_SCHEMA_PARTS:
+        raise ValueError(f"a schema of parameters has at most {MAX_SCHEMA_PARTS} parts, each counted as often as it is referred to")
     return schema
+
+
+class _Expansion:
+    """A schema with every reference replaced by what it refers to; only counted, never made.
+
+    Args:
+        root: The schema.
+    """
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._sizes: dict[int, int] = {}
+        self._open: set[int] = set()
+
+    def size(self) -> int:
+        """Returns the number of objects in it."""
+        return self._size(self._root, 0)
+
+    def _size(self, part: Any, depth: int) -> int:
+        if depth > _DEEPEST:
+            raise ValueError(f"a schema of parameters is nested at most {_DEEPEST} deep, references followed")
+        if isinstance(part, list):
+            return sum(self._size(one, depth + 1) for one in part)
+        if not isinstance(part, dict):
+            return 0
+        if id(part) in self._open:
+            raise ValueError("a schema of parameters must not refer to itself in a circle")
+        if id(part) not in self._sizes:
+            self._open.add(id(part))
+            self._sizes[id(part)] = 1 + sum(self._size(one, depth + 1) for one in (*part.values(), self._target(part)))
+            self._open.discard(id(part))
+        return self._sizes[id(part)]
+
+    def _target(self, part: dict[str, Any]) -> Any:
+        """Returns what a part refers to, `None` for nothing."""
+        other = next((key for key in _NAMING if isinstance(part.get(key), str)), None)
+        if other is not None:
+            raise ValueError(f"a schema of parameters refers to its own parts by $ref alone: leave {other} out")
+        reference = part.get("$ref")
+        if not isinstance(reference, str):
+            return None
+        if not reference.startswith("#/"):
+            raise ValueError("a schema of parameters refers to its own parts only: $ref must begin with #/")
+        target: Any = self._root
+        for step in reference[2:].split("/"):
+            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+        if isinstance(target, dict):
+            return target
+        raise ValueError("a schema of parameters has a $ref to a part that it has not")
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -51,17 +102,6 @@ def leaves(value: Any) -> Iterator[Any]:
             stack += part
         else:
             yield part
-
-
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    stack = [value]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, Mapping):
-            yield part
-            stack += part.values()
-        elif isinstance(part, list | tuple):
-            stack += part
 
 
 FreeParameters = Annotated[

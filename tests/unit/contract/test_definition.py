@@ -184,19 +184,37 @@ def test_parameters_of_registered_agents_are_part_of_the_identity_in_any_order()
     assert definition_hash(first) == definition_hash(again) != definition_hash(other)
 
 
+def doubling(times: int) -> dict[str, Any]:
+    """A schema of a few hundred bytes that is judged 2 ** times times."""
+    parts: dict[str, Any] = {"a0": {"type": "object"}}
+    for index in range(1, times + 1):
+        parts[f"a{index}"] = {"allOf": [{"$ref": f"#/$defs/a{index - 1}"}] * 2}
+    return {"$defs": parts, "$ref": f"#/$defs/a{times}"}
+
+
 @pytest.mark.parametrize(
-    "schema",
+    ("schema", "told"),
     [
-        {"$ref": "https://example.org/schema.json"},
-        {"properties": {"a": {"anyOf": [{"$ref": "file:///etc/passwd"}]}}},
-        {"$dynamicRef": "other.json#a"},
-        {"description": "x" * 65_536},
+        ({"$ref": "https://example.org/schema.json"}, "refers to its own parts only"),
+        ({"properties": {"a": {"anyOf": [{"$ref": "file:///etc/passwd"}]}}}, "refers to its own parts only"),
+        ({"$dynamicRef": "other.json#a"}, r"leave \$dynamicRef out"),
+        ({"$id": "https://example.org/"}, r"leave \$id out"),
+        ({"$ref": "#/$defs/none"}, "a part that it has not"),
+        ({"$ref": "#"}, "must begin with #/"),
+        ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"items": {"$ref": "#/$defs/a"}}}}, "in a circle"),
+        ({"description": "x" * 65_536}, "65536 bytes"),
+        (doubling(20), "2000 parts"),
+        (json.loads('{"not":' * 65 + "{}" + "}" * 65), "64 deep"),
     ],
 )
-def test_a_schema_that_is_too_large_or_points_elsewhere_is_refused(schema: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="schema of parameters"):
+def test_a_schema_that_is_too_large_or_points_elsewhere_is_refused(schema: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
         check_schema(schema)
-    assert check_schema({"$defs": {"a": {}}, "properties": {"a": {"$ref": "#/$defs/a"}}})
+
+
+def test_a_schema_may_refer_to_its_own_parts_and_describe_names_that_look_like_references() -> None:
+    check_schema({"$defs": {"a~1": {}}, "properties": {"$ref": {"type": "string"}, "$id": {}, "a": {"$ref": "#/$defs/a~01"}}})
+    check_schema(doubling(6))
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1], [2**32], ["a"], [1.0], [True]])

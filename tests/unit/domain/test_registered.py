@@ -97,7 +97,7 @@ def test_a_pattern_cannot_make_the_server_think_for_ever(pattern: str) -> None:
     assert refusal(tiny(text="a" * 5_000 + "!"), workers=[worker])[0] == "invalid_parameters"
 
 
-@pytest.mark.parametrize("schema", [{"type": 7}, {"pattern": "("}, {"$ref": "#/$defs/none"}])
+@pytest.mark.parametrize("schema", [{"type": 7}, {"pattern": "("}, {"properties": {"a": {"pattern": "a(?=b)"}}}])
 def test_a_schema_that_cannot_be_read_is_told_as_such(schema: dict[str, Any]) -> None:
     worker = offered(agents=[{"name": "tiny", "action_spaces": [], "parameters_schema": schema, "code": TINY_CODE}])
     assert refusal(tiny(), workers=[worker])[:2] == ("invalid_schema", "/definition/agent/parameters")
