@@ -89,9 +89,7 @@ async def _claimable(session: Session, principal: Principal, body: Claim, worker
     if job.pool != worker.pool or job.gpus > worker.gpu_count or job.work_order_version not in worker.work_order_versions:
         raise ConflictError("does_not_fit", "This worker cannot take the job: other pool, too few GPUs, or another version. Drop it.")
     if await catalogue.is_for_another(session, worker, (await _experiment(session, job)).code):
-        raise ConflictError(
-            "does_not_fit", "Another worker of the pool has the distribution that this job needs. Drop it."
-        )
+        raise ConflictError("does_not_fit", "Another worker of the pool has the distribution that this job needs. Drop it.")
     return job
 
 

@@ -153,3 +153,8 @@ def test_bad_seeds(text: str) -> None:
     with pytest.raises(CommandError, match="--seeds") as caught:
         parse_seeds(text)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("example", sorted((Path(__file__).parents[3] / "examples").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_example_can_be_submitted(example: Path) -> None:
+    assert read_submission(str(example)).options.seeds == (0, 1, 2)

@@ -132,7 +132,11 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("sections", "error", "told"),
     [
-        ({"evaluation": {"metric": "f1", "goal": "maximize"}}, DefinitionError, "evaluation.metric: the model has no 'f1'; it has accuracy, loss"),
+        (
+            {"evaluation": {"metric": "f1", "goal": "maximize"}},
+            DefinitionError,
+            "evaluation.metric: the model has no 'f1'; it has accuracy, loss",
+        ),
         ({"estimator": {"name": "perceptron"}}, PartNotFoundError, "no installed distribution registers 'perceptron'"),
         ({"train_input": {"name": "imagenet"}}, PartNotFoundError, "no installed distribution registers 'imagenet'"),
     ],
