@@ -9,11 +9,13 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from palestra.contract.agents import RegisteredAgent
 from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, read_definition
 from tests.support.distributions import install
+from tests.support.foreign_agents import ScriptedBatch
 from tests.support.trainings import Trained, definition, load, work_order
 from workers.agents.foreign import ForeignAgent
 from workers.build import distributions, registry
@@ -127,6 +129,15 @@ def test_what_is_no_agent_is_told_as_such(installed: Path) -> None:
         registry.make_agent(RegisteredAgent(name="missing"), context())
     with pytest.raises(DefinitionError, match="has no method batch_act"):
         registry.make_agent(RegisteredAgent(**HILL), context(num_envs=4))
+
+
+def test_several_environments_take_the_batch_forms(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted = ScriptedBatch()
+    monkeypatch.setattr(distributions.RegisteredPart, "load", lambda _: lambda parameters, context: scripted)
+    observation = np.zeros((4, 4), np.float32)
+    registry.make_agent(RegisteredAgent(name="odd"), context(num_envs=4)).act(observation, explore=True)
+    registry.make_agent(RegisteredAgent(name="odd"), context()).act(observation[:1], explore=True)
+    assert [call[0] for call in scripted.calls] == ["batch_act", "act"]
 
 
 def test_an_agent_of_our_own_shape_is_taken_as_it_is(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
