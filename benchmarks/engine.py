@@ -29,8 +29,8 @@ from tests.support.trainer_fakes import (
 )
 from workers.agents.foreign import ForeignAgent
 from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedule, Unit
-from workers.entrypoints.functional_records import EpisodeCount, Evaluations
-from workers.entrypoints.interrupts import Interrupts
+from workers.entrypoints.calls.interrupts import Interrupts
+from workers.entrypoints.calls.records import EpisodeCount, Evaluations
 from workers.hooks.evaluations import SuccessScoreHook
 from workers.hooks.steps import StepHooks
 from workers.loop.engine import Engine

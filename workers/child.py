@@ -31,8 +31,8 @@ from workers.control import ControlFlag
 from workers.core.errors import DefinitionError
 from workers.core.protocols import ClockView
 from workers.core.types import StopReason
-from workers.entrypoints import native, trial
-from workers.entrypoints.following import Follower
+from workers.entrypoints.jobs import native, trial
+from workers.entrypoints.jobs.following import Follower
 from workers.failures import describe_failure
 from workers.loop.clock import StillClock
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically

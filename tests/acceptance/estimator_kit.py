@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from workers.entrypoints.schedules import Schedules
-from workers.entrypoints.surroundings import Surroundings
+from workers.entrypoints.experiments.rl_experiment import RLExperiment
+from workers.entrypoints.experiments.schedules import Schedules
+from workers.entrypoints.experiments.surroundings import Surroundings
 from workers.estimators.agents import Agent
 from workers.estimators.checkpoints import load_checkpoint
 from workers.estimators.estimator import Estimator
@@ -21,6 +22,8 @@ from workers.estimators.session import RunContext, RunValues, Session, SessionRu
 from workers.estimators.spec import EstimatorSpec
 from workers.estimators.variables import explore, get_module, minimize
 
+CLUSTER = {"cluster": {"master": ["m:1"], "worker": ["a:1", "b:1", "c:1"], "ps": ["p:1"]}, "master": "p:1", "task_type": "worker"}
+FAST = {"first_update": 4, "update_frequency": 2, "eval_steps": 2}
 QUIET = {"save_summary_steps": 0, "log_step_count_steps": 0}
 
 
@@ -267,3 +270,62 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, np.ndarray):
         return isinstance(right, np.ndarray) and left.dtype == right.dtype and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
     return type(left) is type(right) and left == right
+
+
+class Trainer:
+    """A predicate that lets the training go on a little before each look, and ends after so many looks."""
+
+    def __init__(self, directory: Path, looks: int, train: bool = True) -> None:
+        self.directory, self.looks, self.train = directory, looks, train
+        self.given: list[Any] = []
+
+    def __call__(self, result: Any) -> bool:
+        self.given.append(result)
+        if self.train:
+            make_agent(self.directory).train(Scripted(), 4, 2, steps=3)
+        return len(self.given) <= self.looks
+
+
+class FakeCounter:
+    """A shared step that grows by 500 each time it is read."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.added = 0
+
+    def read(self) -> int:
+        self.at += 500
+        return self.at
+
+    def add(self, updates: int) -> int:
+        self.added += updates
+        return self.at
+
+
+class FakeServer:
+    """Says what is done to it."""
+
+    def __init__(self, trace: list[str]) -> None:
+        self.trace = trace
+
+    def start(self) -> None:
+        self.trace.append("start")
+
+    def join(self) -> None:
+        self.trace.append("join")
+
+    def stop(self) -> None:
+        self.trace.append("stop")
+
+    def add(self, updates: int) -> int:
+        return updates
+
+    def read(self) -> int:
+        return 0
+
+
+def rl_experiment(directory: Path, recorded: Recorded | None = None, env: Any = None, config: Any = None, **options: Any) -> RLExperiment:
+    recorded = recorded or Recorded()
+    agent = CountingAgent(directory, recorded, **(config or {}))
+    made: RLExperiment = with_time(RLExperiment(agent, env or Scripted(), **{**FAST, **options}), recorded)
+    return made

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-_RUN: Final = "workers/entrypoints/async_run.py"
-_CHILD: Final = "workers/entrypoints/async_child.py"
-_RECORDS: Final = "workers/entrypoints/async_records.py"
-_SHARING: Final = "workers/entrypoints/sharing.py"
+_RUN: Final = "workers/entrypoints/processes/run.py"
+_CHILD: Final = "workers/entrypoints/processes/child.py"
+_RECORDS: Final = "workers/entrypoints/processes/records.py"
+_SHARING: Final = "workers/entrypoints/processes/sharing.py"
 
 ASYNC: Final = (
     (

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-_RUN: Final = "workers/entrypoints/functional_run.py"
+_RUN: Final = "workers/entrypoints/calls/run.py"
 _FACE: Final = "workers/entrypoints/functional.py"
-_RECORDS: Final = "workers/entrypoints/functional_records.py"
+_RECORDS: Final = "workers/entrypoints/calls/records.py"
 _NAMED: Final = "workers/snapshot/named.py"
 _AGENT: Final = "workers/agents/foreign.py"
 _STEPS: Final = "workers/hooks/steps.py"
@@ -39,7 +39,7 @@ FUNCTIONAL: Final = (
     ("P38", "another logger", _RUN, "self._logger = call.logger or logging", "self._logger = logging"),
     ("P39", "no step in the history", _RECORDS, '"step": clock.env_steps,\n            "training', '"training'),
     ("P40", "the end is not evaluated", _RUN, "best_apart=True,", "best_apart=True,\n            final_evaluation=False,"),
-    ("P41", "both names are taken", "workers/entrypoints/renaming.py", "if given.get(name) is not None:", "if False:"),
+    ("P41", "both names are taken", "workers/entrypoints/calls/renaming.py", "if given.get(name) is not None:", "if False:"),
     ("P42", "half the interval", _RUN, "Every(call.evaluation.settings.interval)", "Every(call.evaluation.settings.interval // 2)"),
     (
         "P43",
@@ -93,7 +93,7 @@ FUNCTIONAL: Final = (
     (
         "P68",
         "SIGTERM is not heard",
-        "workers/entrypoints/interrupts.py",
+        "workers/entrypoints/calls/interrupts.py",
         "        self.terminated = True",
         "        self.terminated = False",
     ),

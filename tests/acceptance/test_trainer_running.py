@@ -14,7 +14,7 @@ import torch
 
 from tests.support.garage_kit import CountingAlgo, CountingEnv, names
 from workers.collect.samplers import LocalSampler
-from workers.entrypoints import trainer_plots
+from workers.entrypoints.epochs import plots as trainer_plots
 from workers.entrypoints.trainer import ExperimentStats, NotSetupError, TorchTrainer, TrainArgs, Trainer
 from workers.snapshot import SnapshotConfig
 from workers.snapshot.writing import read_snapshot

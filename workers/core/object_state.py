@@ -12,6 +12,8 @@ Everything else (functions, classes, environments, samplers, loggers, files) cou
 twice is saved once. Loading goes into existing objects, arrays and tensors, in place, so that whoever shares them sees it.
 """
 
+import io
+import logging
 import random
 import sys
 from collections import deque
@@ -264,7 +266,9 @@ def _is_plain(value: Any) -> bool:
 
 def _is_searched(value: Any) -> bool:
     cls = type(value)
-    if isinstance(value, type) or callable(getattr(value, "obtain_samples", None)) or not hasattr(value, "__dict__"):
+    if isinstance(value, type | logging.Logger | io.IOBase) or not hasattr(value, "__dict__"):
+        return False
+    if callable(getattr(value, "obtain_samples", None)):
         return False
     if (gymnasium := sys.modules.get("gymnasium")) is not None and isinstance(value, gymnasium.Env):
         return False

@@ -13,11 +13,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from workers.entrypoints.asynchronous import read_history as read_history
-from workers.entrypoints.asynchronous import train_agent_async as train_agent_async
-from workers.entrypoints.functional_records import History
-from workers.entrypoints.functional_run import ALL, EvaluationCall, TrainingCall, run_call
-from workers.entrypoints.renaming import other_name
+from workers.entrypoints.calls.records import History
+from workers.entrypoints.calls.renaming import other_name
+from workers.entrypoints.calls.run import ALL, EvaluationCall, TrainingCall, run_call
+from workers.entrypoints.processes.asynchronous import read_history as read_history
+from workers.entrypoints.processes.asynchronous import train_agent_async as train_agent_async
 from workers.envs.foreign import Given
 from workers.evaluate.foreign import EvaluationSettings
 from workers.hooks.steps import StepCallable

@@ -19,11 +19,11 @@ from workers.collect.rollouts import parameters_of
 from workers.core.protocols import Control
 from workers.core.rng import seed_global
 from workers.core.types import LearnReport, RestoreReport, SnapshotReason
-from workers.entrypoints.trainer_parts import NoOrders, SamplerCollector, SampleRequest
-from workers.entrypoints.trainer_plots import wait_for_enter
-from workers.entrypoints.trainer_records import ExperimentStats, NotSetupError, TrainArgs, check_count
-from workers.entrypoints.trainer_session import Session
-from workers.entrypoints.trainer_torch import TorchSession, materialise
+from workers.entrypoints.epochs.parts import NoOrders, SamplerCollector, SampleRequest
+from workers.entrypoints.epochs.plots import wait_for_enter
+from workers.entrypoints.epochs.records import ExperimentStats, NotSetupError, TrainArgs, check_count
+from workers.entrypoints.epochs.session import Session
+from workers.entrypoints.epochs.torch_session import TorchSession, materialise
 from workers.envs.recipes import copy_env
 from workers.loop.budget import UNLIMITED
 from workers.record.tabular import Tabular, performance

@@ -1,1 +1,61 @@
 """Estimators and agents that are made of a model function, with their inputs, memories, explorations, hooks and checkpoints."""
+
+from workers.estimators.agents import Agent, PGAgent
+from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
+from workers.estimators.episode_hooks import (
+    EpisodeCheckpointSaverHook,
+    EpisodeCounterHook,
+    EpisodeLoggingTensorHook,
+    EpisodeSummarySaverHook,
+    StopAtEpisodeHook,
+)
+from workers.estimators.estimator import Estimator
+from workers.estimators.exports import ExportStrategy, make_export_strategy
+from workers.estimators.memories import BatchMemory, Memory
+from workers.estimators.modes import Modes
+from workers.estimators.run_config import RunConfig
+from workers.estimators.session import EpisodeRecord, SessionRunHook
+from workers.estimators.spec import EstimatorSpec
+from workers.estimators.step_hooks import (
+    StepCheckpointSaverHook,
+    StepCounterHook,
+    StepLoggingTensorHook,
+    StepSummarySaverHook,
+    StopAtStepHook,
+)
+from workers.estimators.variables import copy_every, explore, get_module, global_step, minimize, sequence
+
+__all__ = [
+    "Agent",
+    "BatchMemory",
+    "EpisodeCheckpointSaverHook",
+    "EpisodeCounterHook",
+    "EpisodeLoggingTensorHook",
+    "EpisodeRecord",
+    "EpisodeSummarySaverHook",
+    "Estimator",
+    "EstimatorSpec",
+    "ExportStrategy",
+    "FinalOpsHook",
+    "GlobalStepWaiterHook",
+    "Memory",
+    "Modes",
+    "NanTensorHook",
+    "PGAgent",
+    "RunConfig",
+    "SessionRunHook",
+    "StepCheckpointSaverHook",
+    "StepCounterHook",
+    "StepLoggingTensorHook",
+    "StepSummarySaverHook",
+    "StopAfterNEvalsHook",
+    "StopAtEpisodeHook",
+    "StopAtStepHook",
+    "copy_every",
+    "explore",
+    "get_module",
+    "global_step",
+    "make_export_strategy",
+    "minimize",
+    "sequence",
+]

@@ -4,6 +4,7 @@ from workers.hooks.evaluations import EvaluationHook, OptunaPrunerHook, SuccessS
 from workers.hooks.guards import NanGuardHook, SuccessHook
 from workers.hooks.schedules import LearningRateHook
 from workers.hooks.steps import FiniteStatisticsHook, LinearInterpolationHook, StepHook, learning_rate_setter, set_learning_rate
+from workers.hooks.video import VideoHook
 
 __all__ = [
     "EvaluationHook",
@@ -15,6 +16,7 @@ __all__ = [
     "StepHook",
     "SuccessHook",
     "SuccessScoreHook",
+    "VideoHook",
     "learning_rate_setter",
     "set_learning_rate",
 ]

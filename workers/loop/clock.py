@@ -1,7 +1,7 @@
 """The counters of a run.
 
 Owns counting. Nothing but the engine's three verbs may advance a clock; everybody else sees it as `ClockView`. Engines in several
-processes share one count of env_steps and episodes through a clock whose `count` is atomic (`workers.entrypoints.sharing`).
+processes share one count of env_steps and episodes through a clock whose `count` is atomic (`workers.entrypoints.processes.sharing`).
 """
 
 from collections.abc import Callable

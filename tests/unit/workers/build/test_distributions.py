@@ -22,7 +22,7 @@ from workers.build import distributions, registry
 from workers.build.distributions import digest_of, discover
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import AgentContext
-from workers.entrypoints import native
+from workers.entrypoints.jobs import native
 from workers.envs.make import make_vector
 
 HILL = {"name": "hill_climber", "parameters": {"noise": 0.5}}

@@ -14,7 +14,7 @@ from tests.support.trainings import Trained, load, work_order
 from workers.build.assemble import build_evaluator, build_train_data_evaluator, fresh_agent
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import StopReason
-from workers.entrypoints import native
+from workers.entrypoints.jobs import native
 from workers.evaluate.evaluator import fixed_seed
 from workers.loop.clock import StillClock
 

@@ -33,8 +33,8 @@ from tests.support.async_fakes import (
     notes,
 )
 from workers.core.errors import SnapshotUnreadableError
-from workers.entrypoints.asynchronous import read_history, train_agent_async
-from workers.entrypoints.process_group import ProcessFailedError
+from workers.entrypoints.processes.asynchronous import read_history, train_agent_async
+from workers.entrypoints.processes.process_group import ProcessFailedError
 from workers.snapshot.manifest import read_manifest
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 SCRIPT = """
 import functools, sys
 from tests.support.async_fakes import NoteSteps, make_agent, make_env
-from workers.entrypoints.asynchronous import train_agent_async
+from workers.entrypoints.processes.asynchronous import train_agent_async
 
 if __name__ == "__main__":
     folder = sys.argv[1]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.trainer_fakes import FakeAgent, FakeCollector, FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter
 from workers.core.types import CollectPlan, LearnSchedule, Unit
-from workers.entrypoints.sharing import Ending, EndOfRun, SharedBest, SharedBlock, SharedBudget, SharedClock, SharedEvery, Slot
+from workers.entrypoints.processes.sharing import Ending, EndOfRun, SharedBest, SharedBlock, SharedBudget, SharedClock, SharedEvery, Slot
 from workers.loop.budget import UNLIMITED
 from workers.loop.engine import Engine
 from workers.loop.parts import Cadence, Parts

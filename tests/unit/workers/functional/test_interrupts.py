@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from workers.core.types import StopReason
-from workers.entrypoints.interrupts import Interrupts, TerminatedError
+from workers.entrypoints.calls.interrupts import Interrupts, TerminatedError
 
 
 def test_the_first_signal_asks_and_the_second_raises() -> None:

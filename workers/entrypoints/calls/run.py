@@ -18,8 +18,8 @@ from workers.build.runtime import device_name, versions
 from workers.collect.collector import VectorCollector
 from workers.core.errors import EnvironmentFailedError, own_error
 from workers.core.types import StopReason, Unit
-from workers.entrypoints.functional_records import CallerEvaluator, EpisodeCount, EvaluationOutputs, Evaluations, History
-from workers.entrypoints.interrupts import Interrupts, TerminatedError
+from workers.entrypoints.calls.interrupts import Interrupts, TerminatedError
+from workers.entrypoints.calls.records import CallerEvaluator, EpisodeCount, EvaluationOutputs, Evaluations, History
 from workers.envs.foreign import Given, as_vector, close, copy_of, statistics_of
 from workers.evaluate.evaluator import training_seeds
 from workers.evaluate.foreign import EvaluationGround, EvaluationSettings, ForeignEvaluator

@@ -19,7 +19,7 @@ from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView, Control
 from workers.core.recipes import RecipeError, rebuild, recipes_of
 from workers.core.types import RestoreReport, SnapshotReason, StateTree
-from workers.entrypoints.trainer_parts import (
+from workers.entrypoints.epochs.parts import (
     AlgorithmAgent,
     EpochBounds,
     KeptEpochs,
@@ -28,8 +28,8 @@ from workers.entrypoints.trainer_parts import (
     collector_of,
     ended_by_sigterm,
 )
-from workers.entrypoints.trainer_plots import DIRECTORY, EpisodePlots
-from workers.entrypoints.trainer_records import EpochRecorder, ExperimentStats, LazySpool, NotSetupError, TrainArgs
+from workers.entrypoints.epochs.plots import DIRECTORY, EpisodePlots
+from workers.entrypoints.epochs.records import EpochRecorder, ExperimentStats, LazySpool, NotSetupError, TrainArgs
 from workers.loop.clock import Clock, StillClock
 from workers.loop.engine import Engine
 from workers.loop.parts import Cadence, Parts

@@ -10,8 +10,8 @@ from pydantic import Field, ValidationError
 
 from palestra.contract.documents import Document
 from workers.core.errors import PartNotFoundError
-from workers.entrypoints.experiment import Experiment
-from workers.entrypoints.rl_experiment import RLExperiment
+from workers.entrypoints.experiments.rl_experiment import RLExperiment
+from workers.entrypoints.experiments.supervised import Experiment
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.estimator import Estimator
 from workers.estimators.exports import ExportStrategy, make_export_strategy

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from workers.entrypoints.schedules import Schedules
+from workers.entrypoints.experiments.schedules import Schedules
 from workers.estimators.run_config import MASTER, PARAMETER_SERVER, WORKER, RunConfig
 
 SCHEDULES: Final = (

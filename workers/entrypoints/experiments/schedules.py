@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from workers.entrypoints.continuous_evaluation import ContinuousEvaluation, Predicate, Result
-from workers.entrypoints.interleaving import EvaluateCheckpointsHook
-from workers.entrypoints.surroundings import Surroundings
+from workers.entrypoints.experiments.continuous_evaluation import ContinuousEvaluation, Predicate, Result
+from workers.entrypoints.experiments.interleaving import EvaluateCheckpointsHook
+from workers.entrypoints.experiments.surroundings import Surroundings
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 from workers.estimators.checkpoints import key_of
 from workers.estimators.cluster import SharedStepHook

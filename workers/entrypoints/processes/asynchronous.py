@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from workers.entrypoints.async_records import read_history
-from workers.entrypoints.async_run import AsyncCall, run_async
+from workers.entrypoints.processes.records import read_history
+from workers.entrypoints.processes.run import AsyncCall, run_async
 from workers.evaluate.foreign import EvaluationSettings
 
 __all__ = ["read_history", "train_agent_async"]

@@ -19,7 +19,7 @@ from workers.build.sets import ClosableEvaluator
 from workers.core.protocols import Agent, ClockView
 from workers.core.rng import derive_seed
 from workers.core.types import StopReason
-from workers.entrypoints.native import load_agent
+from workers.entrypoints.jobs.native import load_agent
 from workers.evaluate.evaluator import SeedRule, fixed_seed
 from workers.loop.clock import StillClock
 from workers.machine import handover

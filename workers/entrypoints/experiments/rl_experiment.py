@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 
-from workers.entrypoints.continuous_evaluation import Result
-from workers.entrypoints.schedules import ScheduleOptions, Schedules
+from workers.entrypoints.experiments.continuous_evaluation import Result
+from workers.entrypoints.experiments.schedules import ScheduleOptions, Schedules
 from workers.estimators.environments import check_env, copy_of
 from workers.estimators.session import SessionRunHook
 

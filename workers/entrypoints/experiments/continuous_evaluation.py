@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 
 from workers.core.errors import SnapshotUnreadableError
-from workers.entrypoints.surroundings import Surroundings
+from workers.entrypoints.experiments.surroundings import Surroundings
 from workers.estimators.checkpoints import CheckpointKey, key_of
 
 POLL_SECONDS: Final = 0.5

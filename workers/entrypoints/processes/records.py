@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from workers.core.types import SnapshotReason
-from workers.entrypoints.async_messages import EpisodesEnded, Evaluated, Saved
-from workers.entrypoints.functional_records import EpisodeCount, EvaluationOutputs, Evaluations, History
+from workers.entrypoints.calls.records import EpisodeCount, EvaluationOutputs, Evaluations, History
+from workers.entrypoints.processes.messages import EpisodesEnded, Evaluated, Saved
 from workers.evaluate.evaluator import share_reaching
 from workers.evaluate.foreign import ForeignEvaluator
 from workers.record.episodes import EPISODES_FILE, EpisodesFile

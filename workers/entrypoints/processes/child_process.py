@@ -10,7 +10,7 @@ from multiprocessing import connection, parent_process
 from typing import Final
 
 from workers.core.errors import own_error
-from workers.entrypoints.process_group import Done, Failed
+from workers.entrypoints.processes.process_group import Done, Failed
 from workers.machine.processes import die_with_parent
 
 FAILED_EXIT: Final = 1

@@ -1,0 +1,354 @@
+"""RLExperiment: its schedules (rows R15 to R29)."""
+
+import inspect
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.estimator_kit import (
+    CLUSTER,
+    Killed,
+    Recorded,
+    Scripted,
+    TracingHook,
+    Trainer,
+    make_agent,
+    rl_experiment,
+    same,
+    state_of,
+    with_time,
+)
+from tests.support.stack import free_port
+from workers.core.errors import PartNotFoundError
+from workers.entrypoints.experiments.config import RLExperimentConfig, create_rl_experiment
+from workers.entrypoints.experiments.rl_experiment import RLExperiment
+from workers.estimators.agents import Agent, PGAgent
+from workers.estimators.checkpoints import all_checkpoints, key_of
+from workers.estimators.errors import EstimatorNotTrainedError
+from workers.estimators.exports import ExportStrategy
+from workers.estimators.results import read_results
+from workers.estimators.run_config import RunConfig
+
+
+def test_R15_reset_export_strategies(tmp_path: Path) -> None:
+    one, other = (ExportStrategy(name, lambda *_: None) for name in ("one", "other"))
+    made = rl_experiment(tmp_path, export_strategies=one)
+    assert made.reset_export_strategies([other]) == (one,)
+    with pytest.raises(ValueError, match="export_strategies"):
+        made.reset_export_strategies("x")
+    assert made.reset_export_strategies() == (other,)
+    assert made.export_strategies == ()
+
+
+def test_R16_extend_hooks(tmp_path: Path) -> None:
+    given = [TracingHook()]
+    more_train, more_eval = TracingHook(), TracingHook()
+    made = rl_experiment(tmp_path, train_steps=2, train_hooks=given, eval_hooks=given)
+    made.extend_train_hooks([more_train])
+    made.extend_eval_hooks([more_eval])
+    assert len(given) == 1
+    made.train()
+    assert (more_train.learned, more_eval.events) == (2, [])
+    made.evaluate()
+    assert (more_train.learned, more_eval.events.count("after")) == (2, 2)
+
+
+def test_R17_train(tmp_path: Path) -> None:
+    recorded = Recorded()
+    made = rl_experiment(tmp_path, recorded, train_steps=3)
+    assert made.train(delay_secs=11) is made.agent
+    assert recorded.times == [11]
+    env = made.env
+    assert isinstance(env, Scripted)
+    steps = env.steps
+    assert made.train() is made.agent
+    assert env.steps == steps, "the bound is reached"
+
+
+def test_R18_evaluate(tmp_path: Path) -> None:
+    with pytest.raises(EstimatorNotTrainedError, match=str(tmp_path)):
+        rl_experiment(tmp_path).evaluate()
+    made = rl_experiment(tmp_path, train_steps=3, eval_steps=3)
+    made.train()
+    before = state_of(made.agent)
+    result = made.evaluate(delay_secs=0)
+    timestep = key_of(made.agent.latest_checkpoint()).global_timestep
+    returns = {"mean_return": 10.0, "std_return": 0.0, "min_return": 10.0, "max_return": 10.0, "mean_length": 10.0, "episodes": 3}
+    assert result == returns | {"global_step": 3, "global_timestep": timestep, "global_episode": 1}
+    assert made.evaluate() == result
+    assert read_results(tmp_path, "one_pass") == [result, result]
+    assert same(state_of(made.agent), before), "an evaluation changes nothing of the training"
+
+
+def test_R18_evaluate_is_greedy(tmp_path: Path) -> None:
+    actions: list[list[int]] = []
+
+    class Watching(Scripted):
+        def reset(self, **options: Any) -> Any:
+            actions.append([])
+            return super().reset(**options)
+
+        def step(self, action: Any) -> Any:
+            actions[-1].append(int(action))
+            return super().step(action)
+
+    rl_experiment(tmp_path, train_steps=3).train()
+    rl_experiment(tmp_path, env=Watching, eval_steps=4).evaluate()
+    assert len(actions) == 4
+    assert all(episode == actions[0] for episode in actions), "the same states give the same actions: nothing is explored"
+
+
+def test_R19_continuous_eval(tmp_path: Path) -> None:
+    made = rl_experiment(tmp_path, train_steps=12)
+    made.continuous_eval(continuous_eval_predicate_fn=Trainer(tmp_path, 50))
+    steps = [row["global_step"] for row in read_results(tmp_path, "continuous")]
+    assert steps == [3, 6, 9, 12], "each new checkpoint once, then train_steps is reached"
+    ended = tmp_path / "ended"
+    make_agent(ended).train(Scripted(), 4, 2, max_steps=5)
+    unbounded = rl_experiment(ended, train_steps=1000)
+    unbounded.continuous_eval()
+    assert [row["global_step"] for row in read_results(ended, "continuous")] == [5], "the training job has ended below train_steps"
+    paused = tmp_path / "paused"
+    make_agent(paused).train(Scripted(), 4, 2, steps=5)
+    looks = Trainer(paused, 7, train=False)
+    rl_experiment(paused, train_steps=1000).continuous_eval(continuous_eval_predicate_fn=looks)
+    assert len(looks.given) == 8, "a training that is only paused is waited for"
+
+
+def test_R20_delay_secs_and_throttle_delay_secs(tmp_path: Path) -> None:
+    recorded = Recorded()
+    made = rl_experiment(tmp_path, recorded, eval_delay_secs=5, continuous_eval_throttle_secs=60)
+    made.continuous_eval(delay_secs=2, throttle_delay_secs=10, continuous_eval_predicate_fn=Trainer(tmp_path, 3))
+    assert recorded.times == [2, 12, 22]
+
+
+def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
+    make_agent(tmp_path).train(Scripted(), 4, 2, steps=3)
+    for once, evaluations in ((True, 1), (False, 5)):
+        recorded = Recorded()
+        looks = Trainer(tmp_path, 5, train=False)
+        rl_experiment(tmp_path, recorded).continuous_eval(evaluate_checkpoint_only_once=once, continuous_eval_predicate_fn=looks)
+        assert len(recorded.of("evaluate")) == evaluations
+
+
+def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
+    make_agent(tmp_path).train(Scripted(), 4, 2, steps=3)
+    looks = Trainer(tmp_path, 2, train=False)
+    recorded = Recorded()
+    rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=looks)
+    assert looks.given[0] is None
+    assert looks.given[1]["global_step"] == 3
+    assert looks.given[2] == {}
+    recorded = Recorded()
+    rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=lambda _: False)
+    assert recorded.calls == []
+    made = rl_experiment(tmp_path)
+    for schedule in (made.continuous_eval, made.continuous_eval_on_train_data, made.continuous_train_and_evaluate):
+        with pytest.raises(ValueError, match="continuous_eval_predicate_fn"):
+            schedule(continuous_eval_predicate_fn=3)
+
+
+class SeedSpy(Scripted):
+    """Writes down the seeds of its episodes."""
+
+    seeds: list[int | None]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.seeds.append(seed)
+        return super().reset(seed=seed, options=options)
+
+
+def test_R23_continuous_eval_on_train_data(tmp_path: Path) -> None:
+    seeds: dict[str, list[int | None]] = {}
+
+    def env(name: str) -> Any:
+        def make() -> SeedSpy:
+            made = SeedSpy()
+            made.seeds = seeds.setdefault(name, [])
+            return made
+
+        return make
+
+    rl_experiment(tmp_path, env=env("training"), train_episodes=4).train()
+    recorded = Recorded()
+    rl_experiment(tmp_path, recorded, env=env("same"), eval_steps=3).continuous_eval_on_train_data(delay_secs=1, throttle_delay_secs=2)
+    rl_experiment(tmp_path, env=env("others"), eval_steps=3).continuous_eval()
+    assert seeds["same"] == seeds["training"][:3]
+    assert not set(seeds["others"]) & set(seeds["training"])
+    assert recorded.times == [1]
+    assert len(read_results(tmp_path, "continuous_on_train_data")) == len(read_results(tmp_path, "continuous")) == 1
+    parameters = inspect.signature(RLExperiment.continuous_eval_on_train_data).parameters
+    assert list(parameters) == ["self", "delay_secs", "throttle_delay_secs", "continuous_eval_predicate_fn"]
+
+
+def test_R24_train_and_evaluate(tmp_path: Path) -> None:
+    strategy = ExportStrategy("one", lambda model, path, checkpoint, result: (checkpoint.name, result["global_step"]))
+    made = rl_experiment(tmp_path, train_steps=9, export_strategies=strategy)
+    result, exports = made.train_and_evaluate()
+    assert result is not None
+    assert result["global_step"] == 9
+    assert exports == [("ckpt-9", 9)]
+    assert read_results(tmp_path, None)[-1] == result
+
+
+def test_R25_continuous_train_and_evaluate(tmp_path: Path) -> None:
+    recorded = Recorded()
+    strategy = ExportStrategy("one", lambda model, path, checkpoint, result: checkpoint.name)
+    options = {"train_steps": 250, "train_steps_per_iteration": 100, "export_strategies": strategy, "eval_steps": 1}
+    result, exports = rl_experiment(tmp_path, recorded, **options).continuous_train_and_evaluate()
+    assert [call["steps"] for call in recorded.of("train")] == [100, 100, 50]
+    assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [100, 200, 250]
+    assert result is not None
+    assert (result["global_step"], exports) == (250, ["ckpt-250"])
+    recorded = Recorded()
+    again, _ = rl_experiment(tmp_path, recorded, **options).continuous_train_and_eval()
+    assert recorded.calls == [], "nothing is left to do"
+    assert again == result
+
+
+def test_R25_continuous_train_and_evaluate_begun_again(tmp_path: Path) -> None:
+    class KillOnce(TracingHook):
+        def __init__(self, at: int) -> None:
+            super().__init__()
+            self.at = at
+
+        def before_run(self, run_context: Any) -> None:
+            if run_context.session.global_step == self.at:
+                raise Killed
+
+    options = {"train_steps": 25, "train_steps_per_iteration": 10, "eval_steps": 1}
+    config = {"save_checkpoints_steps": 3}
+    with pytest.raises(Killed):
+        rl_experiment(tmp_path, config=config, train_hooks=[KillOnce(16)], **options).continuous_train_and_evaluate()
+    recorded = Recorded()
+    rl_experiment(tmp_path, recorded, config=config, **options).continuous_train_and_evaluate()
+    assert [call["steps"] for call in recorded.of("train")] == [5, 5], "from the checkpoint at 15 to the end of its round, and the last one"
+    assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [10, 20, 25]
+    other = tmp_path / "other"
+    make_agent(other).train(Scripted(), 4, 2, steps=10)
+    recorded = Recorded()
+    rl_experiment(other, recorded, **options).continuous_train_and_evaluate()
+    assert [name for name, _ in recorded.calls] == ["evaluate", "train", "evaluate", "train", "evaluate"]
+    straight = rl_experiment(tmp_path / "straight", **options)
+    straight.continuous_train_and_evaluate()
+    assert same(state_of(straight.agent), state_of(make_agent(other)))
+
+
+def test_R26_continuous_eval_predicate_fn(tmp_path: Path) -> None:
+    recorded = Recorded()
+    strategy = ExportStrategy("one", lambda *_: "exported")
+    made = rl_experiment(tmp_path, recorded, train_steps=9, export_strategies=strategy)
+    assert made.continuous_train_and_evaluate(lambda _: False) == (None, []), "there is no checkpoint to export"
+    assert recorded.calls == []
+    made.train()
+    recorded.calls.clear()
+    assert made.continuous_train_and_evaluate(lambda _: False) == (None, ["exported"])
+    assert recorded.calls == []
+
+
+def test_R27_run_std_server(tmp_path: Path) -> None:
+    for missing in ("cluster", "master", "task_type", "task_id"):
+        config = {**CLUSTER, "task_id": 0, "task_type": "ps"}
+        del config[missing]
+        with pytest.raises(ValueError, match=missing):
+            rl_experiment(tmp_path, config=config).run_std_server()
+    address = f"127.0.0.1:{free_port()}"
+    config = {"cluster": {"ps": [address], "worker": ["a:1"]}, "master": address, "task_type": "ps", "task_id": 0}
+    made = RLExperiment(make_agent(tmp_path, **config), Scripted())
+    servers: list[Any] = []
+    original = made.surroundings.make_server
+
+    def remembering(config: RunConfig) -> Any:
+        servers.append(original(config))
+        return servers[-1]
+
+    with_time(made, Recorded(), make_server=remembering)
+    thread = threading.Thread(target=made.run_std_server)
+    thread.start()
+    counter = made.surroundings.make_counter(RunConfig(**config))
+    assert counter.add(3) == 3
+    assert made.surroundings.make_counter(RunConfig(**config)).read() == 3
+    thread.join(0.3)
+    assert thread.is_alive(), "it blocks"
+    servers[0].stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_R28_test(tmp_path: Path) -> None:
+    exported: list[Any] = []
+    strategy = ExportStrategy("one", lambda model, path, checkpoint, result: exported.append((checkpoint.name, path)))
+    recorded = Recorded()
+    hook = TracingHook()
+    made = rl_experiment(tmp_path, recorded, train_steps=50, export_strategies=strategy, eval_hooks=[hook], first_update=5000)
+    result = made.test()
+    assert [call["steps"] for call in recorded.of("train")] == [1]
+    assert [call["steps"] for call in recorded.of("evaluate")] == [1]
+    assert [name for name, _ in exported] == ["ckpt-1"]
+    assert (result["global_step"], result["episodes"]) == (1, 1)
+    assert hook.events == []
+    assert list(tmp_path.iterdir()) == [], "the directory of the model is left alone"
+    assert len(made.agent.memory) == 0
+    assert not exported[0][1].exists()
+
+
+CONFIG: dict[str, Any] = {
+    "model": {"name": "dqn", "params": {"actions": 2, "hidden_sizes": [8], "learning_rate": 0.01}},
+    "memory": {"name": "memory", "params": {"size": 200, "batch_size": 8}},
+    "env": {"id": "CartPole-v1", "params": {"sutton_barto_reward": False}},
+    "run": {"seed": 5, "save_checkpoints_steps": 50, "save_summary_steps": 0},
+    "train_steps": 4,
+    "first_update": 10,
+    "update_frequency": 3,
+    "eval_steps": 1,
+    "train_hooks": [{"name": "StopAtStepHook", "params": {"last_step": 3}}],
+    "eval_hooks": [{"name": "StopAfterNEvalsHook", "params": {"num_evals": 1}}],
+    "export_strategies": [{"name": "policy", "formats": ["weights"]}],
+}
+
+
+def test_R29_create_rl_experiment(tmp_path: Path) -> None:
+    document = {**CONFIG, "model_dir": str(tmp_path)}
+    for form in (document, json.dumps(document), RLExperimentConfig.model_validate_json(json.dumps(document))):
+        made = create_rl_experiment(experiment_config=form)
+        assert isinstance(made.agent, Agent)
+        assert (made.train_steps, made.eval_steps, made.first_update, made.update_frequency) == (4, 1, 10, 3)
+        assert (made.agent.memory.size, made.agent.memory.batch_size) == (200, 8)
+        assert (made.agent.config.seed, made.agent.model_dir) == (5, str(tmp_path))
+    result, exports = made.train_and_evaluate()
+    assert result is not None
+    assert result["global_step"] == 3, "the hook of the document stops it"
+    assert (Path(exports[0]) / "weights.safetensors").exists()
+    gradient = {**CONFIG, "kind": "pg_agent", "memory": {"name": "batch_memory"}, "model": {"name": "vpg", "params": {"actions": 2}}}
+    assert isinstance(create_rl_experiment(gradient).agent, PGAgent)
+    wrong: dict[str, Any] = {
+        "sarsa": {"kind": "sarsa"},
+        "Nowhere-v0": {"env": {"id": "Nowhere-v0"}},
+        "attic": {"memory": {"name": "attic"}},
+        "NoHook": {"train_hooks": [{"name": "NoHook"}]},
+        "NoEvalHook": {"eval_hooks": [{"name": "NoEvalHook"}]},
+        "oracle": {"model": {"name": "oracle"}},
+    }
+    for name, change in wrong.items():
+        with pytest.raises(PartNotFoundError, match=name):
+            create_rl_experiment({**document, **change})
+    with pytest.raises(ValueError, match="train_stepz"):
+        create_rl_experiment({**document, "train_stepz": 1})
+    with pytest.raises(ValueError, match="train_hooks"):
+        create_rl_experiment({**document, "train_hooks": [7]})
+
+
+def test_R29_every_hook_has_a_name() -> None:
+    from workers.estimators.hook_registry import HOOKS
+
+    assert {"EpisodeCheckpointSaverHook", "EpisodeCounterHook"} <= set(HOOKS)
+    assert len(HOOKS) == 14
+
+
+def test_R29_checkpoints_are_found_by_number(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, save_checkpoints_steps=1, keep_checkpoint_max=4).train(Scripted(), 4, 2, max_steps=11)
+    assert list(all_checkpoints(tmp_path)) == [8, 9, 10, 11]
+    assert agent.latest_checkpoint().name == "ckpt-11"

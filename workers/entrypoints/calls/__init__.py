@@ -1,0 +1,1 @@
+"""Behind `functional`: what one call of a training function builds and runs."""

@@ -1,0 +1,1 @@
+"""Behind `trainer`: session, parts, records and plots of a garage-style training."""

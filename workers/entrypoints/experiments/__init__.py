@@ -1,0 +1,1 @@
+"""Behind `experiment`: schedules of estimators and agents."""

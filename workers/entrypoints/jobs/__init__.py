@@ -1,0 +1,1 @@
+"""What a job of each schedule does in a trainer process."""
