@@ -35,6 +35,7 @@ def test_the_demo_trains_evaluates_and_stops(directory: Path) -> None:
         assert done.stdout.count(" ok\n") == len(seeds.split("-"))
 
 
+@pytest.mark.slow
 def test_a_demo_below_the_score_is_a_failure(directory: Path) -> None:
     hard = cartpole(600, evaluation={"every_env_steps": 400, "episodes": 2}, stop={"success_score": 499})
     done = _demo(directory, hard, "0")

@@ -72,6 +72,7 @@ def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) ->
     assert shared_stack.get(f"runs/{run['id']}")["state"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
     runs = shared_stack.submit(cartpole(3_300, name="three seeds"), seeds=[0, 1, 2])
     third = runs[2]["id"]

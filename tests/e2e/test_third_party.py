@@ -76,6 +76,7 @@ def test_it_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
     assert names["agent/best_return"]["last_value"] > 100
 
 
+@pytest.mark.slow
 def test_a_job_evaluates_its_snapshot_from_its_own_files(stack: Stack) -> None:
     (run,) = stack.submit(climber(8_000, noise=0.6))
     stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
@@ -131,6 +132,7 @@ def digits(updates: int, **sections: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_a_supervised_run_pauses_resumes_exactly_and_shows_its_metrics(stack: Stack) -> None:
     (run,) = stack.submit(digits(4_000))
     running = stack.wait_for_run(run["id"], lambda run: run["progress"]["update"] > 300, 60, "the run trains")

@@ -55,7 +55,7 @@ def test_a_port_in_use_is_named_with_its_owner(directory: Path) -> None:
     assert nothing_is_left(up)
 
 
-@pytest.mark.parametrize("name", ["valkey", "server", "worker"])
+@pytest.mark.parametrize("name", [pytest.param("valkey", marks=pytest.mark.slow), pytest.param("server", marks=pytest.mark.slow), "worker"])
 def test_what_dies_is_started_again(up: Up, name: str) -> None:
     told = up.ready()
     before = up.pid(name)

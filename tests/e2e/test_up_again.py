@@ -14,6 +14,7 @@ from tests.support.stack import wait_for
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
+@pytest.mark.slow
 def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_data(up: Up, directory: Path) -> None:
     from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json

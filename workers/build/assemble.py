@@ -19,8 +19,7 @@ from palestra.contract.names import Schedule
 from palestra.contract.options import VIDEO_NEEDS_INLINE
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
-from workers.build import rl, supervised
-from workers.build.filming import build_video_hooks
+from workers.build import rl
 from workers.build.runtime import device_name, versions
 from workers.build.schedules import cadence_for
 from workers.build.sets import ClosableEvaluator, PartSet
@@ -109,6 +108,8 @@ def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:
     """Returns an agent, or a supervised model, that has learnt nothing, for a snapshot's state to be loaded into."""
     if isinstance(definition, RlDefinition):
         return rl.fresh_agent(definition, seed, device)
+    from workers.build import supervised
+
     return supervised.Model(definition, seed, device)
 
 
@@ -123,6 +124,8 @@ def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episo
     """
     if isinstance(definition, RlDefinition):
         return rl.build_evaluator(definition, agent, seeds, episodes)
+    from workers.build import supervised
+
     return supervised.build_evaluator(definition, agent, seeds, episodes)
 
 
@@ -130,6 +133,8 @@ def build_train_data_evaluator(definition: Definition, agent: Agent, seed: int, 
     """Returns an evaluator on the first training data of the run with this seed; see `build_evaluator`."""
     if isinstance(definition, RlDefinition):
         return rl.build_train_data_evaluator(definition, agent, seed, episodes)
+    from workers.build import supervised
+
     return supervised.build_train_data_evaluator(definition, agent, seed, episodes)
 
 
@@ -137,6 +142,8 @@ def describe_acting(definition: Definition, agent: Agent) -> tuple[dict[str, Any
     """Returns what an export says about its definition, and example inputs [2, ...] to trace the acting module with."""
     if isinstance(definition, RlDefinition):
         return rl.describe_acting(definition)
+    from workers.build import supervised
+
     return supervised.describe_acting(definition, agent)
 
 
@@ -160,6 +167,8 @@ def _video_hooks(context: TrainingContext, agent: Agent, stack: ExitStack) -> tu
     definition = context.order.definition
     if not isinstance(definition, RlDefinition) or context.order.schedule is Schedule.TEST:
         return ()
+    from workers.build.filming import build_video_hooks
+
     hooks = build_video_hooks(definition, agent, context.videos, stack)
     if hooks and context.order.resources.evaluation == "process":
         raise DefinitionError(VIDEO_NEEDS_INLINE)
@@ -169,6 +178,8 @@ def _video_hooks(context: TrainingContext, agent: Agent, stack: ExitStack) -> tu
 def _build(definition: Definition, seed: int, device: str, stack: ExitStack) -> PartSet:
     if isinstance(definition, RlDefinition):
         return rl.build_set(definition, seed, device, stack)
+    from workers.build import supervised
+
     return supervised.build_set(definition, seed, device)
 
 

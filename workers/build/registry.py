@@ -8,15 +8,11 @@ from pydantic import BaseModel, ValidationError
 
 from palestra.contract.agents import BuiltinAgent, RegisteredAgent
 from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition
-from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from workers.agents.foreign import ForeignAgent
 from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.protocols import Agent, AgentFactory
 from workers.core.types import AgentContext
-from workers.estimators.inputs import NamedInput, input_function
-from workers.estimators.model_function import ModelFn
-from workers.estimators.models import model_function
 
 AGENTS: Final[Mapping[str, str]] = {"dqn": "workers.agents.dqn:build", "ppo": "workers.agents.ppo:build"}
 """`module:function` of each agent, imported when one is needed: its parameters are declared in `palestra.contract.agents`."""
@@ -36,20 +32,6 @@ def make_agent(parameters: BuiltinAgent | RegisteredAgent, context: AgentContext
     part = registered_part("agents", parameters.name)
     factory = part.load()
     return _as_agent(factory(_parameters_for(factory, parameters), context), context, part)
-
-
-def named_model(name: str) -> ModelFn:
-    """Returns the model function of a name: a built-in one, else one that an installed distribution registers.
-
-    Raises:
-        PartNotFoundError: If there is none, or it cannot be imported.
-    """
-    return model_function(name) if name in MODEL_FUNCTIONS else cast("ModelFn", registered_part("model_functions", name).load())
-
-
-def named_input(name: str) -> NamedInput:
-    """Returns the input function of a name, like `named_model`."""
-    return input_function(name) if name in INPUT_FUNCTIONS else cast("NamedInput", registered_part("input_functions", name).load())
 
 
 def agent_factory(name: str) -> AgentFactory:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from palestra.contract.definition import SupervisedDefinition
-from workers.build.registry import named_input, named_model
+from workers.build.functions import named_input, named_model
 from workers.build.sets import PartSet
 from workers.core.protocols import Agent, Hook
 from workers.core.types import Unit

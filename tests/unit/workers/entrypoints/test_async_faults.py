@@ -99,7 +99,7 @@ def outcome_of(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "out" / "outcome.json").read_text()))
 
 
-@pytest.mark.parametrize("index", [0, 1, 2])
+@pytest.mark.parametrize("index", [0, pytest.param(1, marks=pytest.mark.slow), 2])
 def test_any_process_killed_ends_the_run_with_an_error_and_is_saved_by_another(index: int, tmp_path: Path) -> None:
     hooks = [NoteSteps(str(tmp_path)), KillAt(index, 10)]
     with pytest.raises(ProcessFailedError, match=rf"process {index} \(pid [0-9]+\) was killed by SIGKILL") as caught:
@@ -220,7 +220,7 @@ class Supported:
     def __call__(self, **facts: Any) -> None: ...
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_to_the_caller_saves_and_ends_all(number: signal.Signals, tmp_path: Path) -> None:
     with running(tmp_path) as caller:
         caller.send_signal(number)
