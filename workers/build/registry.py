@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from palestra.contract.agents import BuiltinAgent, RegisteredAgent
 from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition
+from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from workers.agents.foreign import ForeignAgent
 from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.core.errors import DefinitionError, PartNotFoundError
