@@ -5,6 +5,7 @@ from typing import NamedTuple
 from tests.acceptance.mutations_async import ASYNC
 from tests.acceptance.mutations_estimators import ESTIMATORS
 from tests.acceptance.mutations_functional import FUNCTIONAL
+from tests.acceptance.mutations_trainer import TRAINER
 
 
 class Mutation(NamedTuple):
@@ -18,4 +19,4 @@ class Mutation(NamedTuple):
     new: str
 
 
-MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*one) for one in (*ASYNC, *FUNCTIONAL, *ESTIMATORS))
+MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*one) for one in (*ASYNC, *FUNCTIONAL, *TRAINER, *ESTIMATORS))
