@@ -202,6 +202,7 @@ def test_E15_create_experiment(tmp_path: Path) -> None:
             create_experiment({**document, **change})
 
 
+@pytest.mark.slow
 def test_E15_a_supervised_model_learns_and_is_exported(tmp_path: Path) -> None:
     document = CONFIG | {
         "model": {"name": "classifier", "params": {"classes": 10, "learning_rate": 0.005, "decay": {"decay_steps": 400, "end": 0.0}}},

@@ -131,6 +131,7 @@ def directory(tmp_path: Path, migrated_sqlite: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> None:
     """Row C4."""
     first = start(directory, "--port", str(free_port()))

@@ -78,6 +78,7 @@ def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> Non
     assert [(one["env_step"], one["state"]) for one in saved] == [(200, "verified"), (400, "verified"), (430, "verified")]
 
 
+@pytest.mark.slow
 def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_stack: Stack) -> None:
     document = cartpole(9_400, evaluation={"every_env_steps": None, "episodes": 1}, snapshot={"every_env_steps": 1_000})
     (run,) = shared_stack.submit(document)

@@ -42,6 +42,7 @@ def _arguments(pid: int) -> list[str]:
         return []
 
 
+@pytest.mark.slow
 def test_a_running_training_is_saved_by_ctrl_c_and_goes_on_at_the_next_start(up: Up, directory: Path) -> None:
     from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json

@@ -1,11 +1,12 @@
 """Signals that ask a command to stop: the first one unwinds it, so that every `finally` runs; a further one makes an end at once."""
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REMIND_SECONDS: Final = 0.5
@@ -60,15 +61,22 @@ def stop_signals(hurry: Callable[[], None]) -> Iterator[StopSignals]:
     reminder = threading.Thread(target=_remind, args=(state, asked, left), daemon=True)
     reminder.start()
     before = {number: signal.signal(number, handle) for number in _NUMBERS}
+    report, sys.unraisablehook = sys.unraisablehook, _quiet_about_stops(sys.unraisablehook)
     try:
         yield state
     finally:
+        sys.unraisablehook = report
         state.stopping = True
         left.set()
         asked.set()
         reminder.join()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _quiet_about_stops(report: Callable[[Any], object]) -> Callable[[Any], object]:
+    """A dropped `Stopped` is raised again: nobody need read about it."""
+    return lambda dropped: None if isinstance(dropped.exc_value, Stopped) else report(dropped)
 
 
 def _remind(state: StopSignals, asked: threading.Event, left: threading.Event) -> None:

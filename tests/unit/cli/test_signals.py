@@ -35,7 +35,6 @@ def test_the_first_signal_unwinds_with_its_exit_code() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_signal_whose_exception_was_dropped_unwinds_all_the_same() -> None:
     hurried: list[int] = []
     held = [_Swallows()]

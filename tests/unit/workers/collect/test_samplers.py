@@ -179,6 +179,7 @@ def test_closures_are_refused_before_anything_starts() -> None:
         ProcessSampler(ConstantPolicy(), gym.wrappers.TransformReward(cart(), lambda reward: reward))
 
 
+@pytest.mark.slow
 def test_a_worker_that_raises_or_dies_is_a_clear_error(opened: Callable[[Any], Any]) -> None:
     raising = opened(ProcessSampler(ConstantPolicy(), FailingEnv("raise"), n_workers=2, seed=1))
     with pytest.raises(SamplerWorkerError, match=r"(?s)sampler worker 0 raised.*the simulator is gone"):

@@ -120,6 +120,7 @@ def long_training() -> dict[str, Any]:
     return {"kind": "rl", "name": "long", "env": {"id": "CartPole-v1"}, "agent": agent, "loop": {"env_steps": 10_000_000}}
 
 
+@pytest.mark.slow
 def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(bench: Bench, server: ScriptedServer):
     bench.start_broker()
     grant_once(server, definition=long_training(), limits={"grace_seconds": 30})
