@@ -1,5 +1,5 @@
-"""The engine, per iteration: loop, clock, triggers and absent hooks; agent, collector and recorder faked. Then what is put around it: the
-hooks and recorders of the training functions, and the adapter of agents that others made.
+"""The engine, per iteration: loop, clock, triggers and absent hooks; agent, collector and recorder faked. Then with the clock, bounds,
+hooks and recorders that each entry point puts around it, and the adapter of agents that others made.
 
 python -m benchmarks.engine [--iterations 200000] [--repeat 7]
 """
@@ -9,6 +9,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ from workers.agents.foreign import ForeignAgent
 from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedule, Unit
 from workers.entrypoints.calls.interrupts import Interrupts
 from workers.entrypoints.calls.records import EpisodeCount, Evaluations
+from workers.entrypoints.epochs.parts import EpochBounds, KeptEpochs, LeavingHook
+from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBlock, SharedBudget, SharedClock, SharedEvery
+from workers.estimators.learning import SessionBridge
+from workers.estimators.services import Bound, Services
+from workers.estimators.session import Session
+from workers.estimators.variables import Variables
 from workers.hooks.evaluations import SuccessScoreHook
 from workers.hooks.steps import StepHooks
 from workers.loop.engine import Engine
@@ -48,8 +55,8 @@ def quiet(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
-def engine(iterations: int, *, learns: bool, around: dict[str, Any] | None = None) -> Engine:
-    """Returns an engine whose parts cost one call each, but those of `around`."""
+def engine(iterations: int, *, learns: bool, around: dict[str, Any] | None = None, when: dict[str, Any] | None = None) -> Engine:
+    """Returns an engine whose parts cost one call each, but those of `around`; `when` changes its cadence."""
     trace: list[Any] = []
     schedule = LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=0 if learns else iterations + 1)
     agent, collector, recorder = FakeAgent(trace, CollectPlan(vector_steps=1), schedule), FakeCollector(trace), FakeRecorder(trace)
@@ -64,7 +71,53 @@ def engine(iterations: int, *, learns: bool, around: dict[str, Any] | None = Non
         **{**usual, **(around or {})},
     )
     options = {"epoch": 1_000, "evaluation": 10 * iterations, "snapshot": 10 * iterations}
-    return Engine(parts, cadence({Unit.ENV_STEPS: iterations}, **options), time.monotonic)
+    return Engine(parts, replace(cadence({Unit.ENV_STEPS: iterations}, **options), **(when or {})), time.monotonic)
+
+
+Face = Callable[[int], Callable[[], object]]
+"""Returns, for a number of iterations, what runs them."""
+
+
+def alone(*, learns: bool) -> Face:
+    """The engine by itself."""
+    return lambda iterations: engine(iterations, learns=learns).run
+
+
+def training_function(file: EpisodesFile) -> Face:
+    """`train_agent_with_evaluation`, with one step hook."""
+    return lambda iterations: engine(iterations, learns=False, around=functional_face(file)).run
+
+
+def training_process(iterations: int) -> Callable[[], object]:
+    """One process of `train_agent_async`, alone: clock, bound, best score and evaluations are shared ones."""
+    block = SharedBlock(1)
+    end = EndOfRun(block, 0)
+    clock = SharedClock(time.monotonic, block)
+    around = {"clock": clock, "best": SharedBest(block), "hooks": (StepHooks(None, None, [quiet(None)], 1),)}
+    when = {"budget": SharedBudget(iterations, block, end), "evaluation": SharedEvery(10 * iterations, clock, iterations)}
+    return engine(iterations, learns=False, around=around, when=when).run
+
+
+def trainer(iterations: int) -> Callable[[], object]:
+    """`Trainer.advance` within one epoch."""
+    bounds = EpochBounds()
+    bounds.epochs = 1
+    kept = KeptEpochs(lambda _: False)
+    built = engine(iterations, learns=True, around={"hooks": (LeavingHook(),)}, when={"budget": bounds, "epoch": None, "snapshot": kept})
+
+    def run() -> None:
+        for _ in built.epochs(1):
+            built.advance(iterations)
+
+    return run
+
+
+def estimator(iterations: int) -> Callable[[], object]:
+    """`Estimator.train` and `Agent.train`, with a session without hooks."""
+    session = Session(Variables(0, "cpu"), (), "")
+    services = Services()
+    around = {"hooks": (SessionBridge(session),), "recorder": services.recorder, "control": services.control}
+    return engine(iterations, learns=True, around=around, when={"budget": Bound(iterations), "epoch": None}).run
 
 
 def functional_face(file: EpisodesFile) -> dict[str, Any]:
@@ -102,20 +155,22 @@ def main() -> int:
     good = True
     with tempfile.TemporaryDirectory() as directory:
         episodes = EpisodesFile(Path(directory) / "episodes.csv", 0)
-        face = functional_face(episodes)
-        lines = (
-            ("engine alone, collect and learn", True, None, 5),
-            ("engine alone, collect only", False, None, 5),
-            ("engine within a training function", False, face, 10),
-        )
-        for name, learns, around, bound in lines:
+        faces: dict[str, Face] = {
+            "engine alone, collect and learn": alone(learns=True),
+            "engine alone, collect only": alone(learns=False),
+            "engine within a training function": training_function(episodes),
+            "engine within a process of train_agent_async": training_process,
+            "engine within a Trainer": trainer,
+            "engine within an Estimator or Agent": estimator,
+        }
+        for name, face in faces.items():
             values = []
             for _ in range(options.repeat):
-                built = engine(options.iterations, learns=learns, around=around)
+                run = face(options.iterations)
                 started = time.perf_counter()
-                built.run()
+                run()
                 values.append((time.perf_counter() - started) / options.iterations * 1e6)
-            good = show(name, values, "µs", bound=bound) and good
+            good = show(name, values, "µs", bound=5) and good
         episodes.close()
     for name, num_envs, batch in (("adapter of a foreign agent", 1, False), ("adapter of a foreign agent, 8 environments", 8, True)):
         iterate, values = adapter(num_envs, batch=batch), []

@@ -110,6 +110,7 @@ describe("experiments", () => {
     open("/experiments");
     await screen.findByText("No experiments yet");
     await userEvent.keyboard("?");
-    expect(await screen.findByText("Go to queue")).toBeVisible();
+    const shown = await screen.findByText("Go to queue");
+    await waitFor(() => expect(shown).toBeVisible());
   });
 });

@@ -147,6 +147,7 @@ def test_P3_processes(both: Ran, tmp_path: Path) -> None:
     assert not (tmp_path / "deep").exists()
 
 
+@pytest.mark.slow
 def test_P4_make_env(both: Ran, tmp_path: Path) -> None:
     calls = notes(both.folder, "make_env")
     assert Counter((one["index"], one["test"]) for one in calls) == {(0, False): 1, (0, True): 1, (1, False): 1, (1, True): 1}
@@ -156,6 +157,7 @@ def test_P4_make_env(both: Ran, tmp_path: Path) -> None:
         train(tmp_path, make_env=lambda _, test: make_env(0, test))
 
 
+@pytest.mark.slow
 def test_P5_profile(both: Ran, tmp_path: Path) -> None:
     for index in range(2):
         functions = {name for _, _, name in pstats.Stats(str(both.outdir / f"profile_{index}.prof")).stats}  # type: ignore[attr-defined]
@@ -171,6 +173,7 @@ def test_P6_steps(both: Ran) -> None:
     assert read_manifest(both.outdir / f"{len(both.steps)}_finish").env_step == len(both.steps)
 
 
+@pytest.mark.slow
 def test_P7_eval_interval(tmp_path: Path, both: Ran) -> None:
     ran = train(tmp_path, 2, steps=500, eval_interval=100)
     steps = sorted(int(row["steps"]) for row in ran.rows)
@@ -182,6 +185,7 @@ def test_P7_eval_interval(tmp_path: Path, both: Ran) -> None:
     assert read_history(none.outdir) == []
 
 
+@pytest.mark.slow
 def test_P8_eval_n_steps(tmp_path: Path) -> None:
     whole = functools.partial(make_env_of, train={}, evaluate={"length": 5})
     ran = train(tmp_path / "whole", make_env=whole, steps=1, eval_interval=10, eval_n_steps=12, eval_n_episodes=None)
@@ -199,12 +203,14 @@ def test_P9_eval_n_episodes(alone: Ran, tmp_path: Path) -> None:
     assert not (tmp_path / "deep").exists()
 
 
+@pytest.mark.slow
 def test_P10_eval_success_threshold(tmp_path: Path) -> None:
     env = functools.partial(make_env_of, train={}, evaluate={"returns": (1.0, 2.0, 3.0, 2.5)})
     ran = train(tmp_path, make_env=env, steps=1, eval_interval=10, eval_n_episodes=4, eval_success_threshold=2.5)
     assert [float(row["success_rate"]) for row in ran.rows] == [0.5]
 
 
+@pytest.mark.slow
 def test_P11_max_episode_len(tmp_path: Path) -> None:
     agent = functools.partial(make_agent, folder=str(tmp_path), noting=True)
     train(tmp_path, make_agent=agent, steps=8, eval_interval=10, eval_n_episodes=1, max_episode_len=4)
@@ -213,6 +219,7 @@ def test_P11_max_episode_len(tmp_path: Path) -> None:
     assert seen == [(True, *one) for one in episode * 2] + [(False, *one) for one in episode]
 
 
+@pytest.mark.slow
 def test_P12_step_offset(tmp_path: Path) -> None:
     ran = train(tmp_path, 2, step_offset=100, eval_interval=30, eval_n_episodes=1)
     assert ran.steps == list(range(101, 101 + len(ran.steps)))
@@ -220,6 +227,7 @@ def test_P12_step_offset(tmp_path: Path) -> None:
     assert sorted(int(row["steps"]) for row in ran.rows) == [120, 150, 180, ran.steps[-1]]
 
 
+@pytest.mark.slow
 def test_P13_successful_score(tmp_path: Path) -> None:
     slow = [NoteSteps(str(tmp_path), pause=0.02)]
     ran = train(tmp_path, 2, successful_score=5.0, eval_interval=50, eval_n_episodes=2, global_step_hooks=slow)
@@ -232,6 +240,7 @@ def test_P13_successful_score(tmp_path: Path) -> None:
     assert len(ran.steps) < STEPS
 
 
+@pytest.mark.slow
 def test_P14_agent(tmp_path: Path) -> None:
     agent = CountingAgent()
     weight = agent.model.weight
@@ -270,6 +279,7 @@ def test_P17_evaluation_hooks(both: Ran, tmp_path: Path) -> None:
     assert not (tmp_path / "deep").exists()
 
 
+@pytest.mark.slow
 def test_P18_save_best_so_far_agent(tmp_path: Path) -> None:
     means = (1.0, 3.0, 3.0, 2.0)
     env = functools.partial(make_env_of, train={}, evaluate={"returns": means})
@@ -281,6 +291,7 @@ def test_P18_save_best_so_far_agent(tmp_path: Path) -> None:
     assert not (off.outdir / "best").exists()
 
 
+@pytest.mark.slow
 def test_P19_use_tensorboard(both: Ran) -> None:
     events = list(both.outdir.glob("events.out.tfevents*"))
     assert len(events) == 1
@@ -290,6 +301,7 @@ def test_P19_use_tensorboard(both: Ran) -> None:
     assert {"agent/total", "eval/stdev", "extras/meanplusstdev"} <= set(read.Tags()["scalars"])
 
 
+@pytest.mark.slow
 def test_P20_logger(both: Ran, alone: Ran) -> None:
     lines = [line for line in both.lines if line.startswith("evaluation at step")]
     assert len(lines) == len(both.rows)
@@ -297,6 +309,7 @@ def test_P20_logger(both: Ran, alone: Ran) -> None:
     assert sum(line.startswith(f"outdir:{alone.outdir} step:") for line in alone.lines) == 8, "a line per episode of process 0"
 
 
+@pytest.mark.slow
 def test_P21_random_seeds(alone: Ran, tmp_path: Path) -> None:
     def rows(ran: Ran) -> list[dict[str, str]]:
         return [{key: value for key, value in row.items() if key != "elapsed"} for row in ran.rows]
@@ -309,6 +322,7 @@ def test_P21_random_seeds(alone: Ran, tmp_path: Path) -> None:
             train(tmp_path / "wrong", random_seeds=wrong)
 
 
+@pytest.mark.slow
 def test_P22_stop_event(tmp_path: Path) -> None:
     event = multiprocessing.get_context("spawn").Event()
     ran = train(tmp_path, 2, steps=10**6, stop_event=event, global_step_hooks=[NoteSteps(str(tmp_path)), SetAt(event, 50)])
@@ -319,6 +333,7 @@ def test_P22_stop_event(tmp_path: Path) -> None:
     assert read_manifest(ran.outdir / f"{len(ran.steps)}_finish").stop == "requested"
 
 
+@pytest.mark.slow
 def test_P23_exception_event(tmp_path: Path) -> None:
     event = threading.Event()
 
@@ -338,6 +353,7 @@ def test_P23_exception_event(tmp_path: Path) -> None:
     assert any("exception_event was set" in line for line in ran.lines)
 
 
+@pytest.mark.slow
 def test_P24_use_shared_memory(tmp_path: Path) -> None:
     for share in (True, False):
         folder = tmp_path / str(share)

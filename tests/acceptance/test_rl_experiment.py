@@ -303,6 +303,7 @@ print("end", time.time(), flush=True)
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 def test_R12_delay_by_the_global_step_of_real_processes(tmp_path: Path) -> None:
     port = free_port()
     started: list[subprocess.Popen[str]] = []

@@ -256,7 +256,7 @@ def end_of(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("make", [a_reinforce, a_dqn, pytest.param(a_ppo, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [a_reinforce, *(pytest.param(make, marks=pytest.mark.slow) for make in (a_dqn, a_ppo))])
 def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_path: Path) -> None:
     """Twelve epochs straight are twelve epochs with a kill in any of ten of them, bit for bit."""
     epochs, batch = 12, 20

@@ -42,6 +42,7 @@ def exports(stack: Stack, run_id: str, attempt_id: str) -> set[str]:
     return {one["name"] for one in artifacts if one["kind"] == "export" and one["attempt_id"] == attempt_id}
 
 
+@pytest.mark.slow
 def test_a_test_leaves_an_evaluation_and_nothing_to_resume_from(shared_stack: Stack) -> None:
     definition = small(410)
     (run,) = shared_stack.submit(definition, schedule="test")

@@ -1,7 +1,7 @@
 """What surrounds a training: replaced by a worker, silent where a script trains by itself."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from workers.core.protocols import ClockView, Control, Recorder, TimeSource
@@ -57,11 +57,12 @@ class Bound:
 
     def room(self, clock: ClockView, unit: Unit) -> int:
         """Returns how much of `unit` is left, at least 0; 2**63 without a bound on it."""
-        bounds: Mapping[Unit, tuple[int | None, int]] = {
-            Unit.UPDATES: (self.updates, clock.updates),
-            Unit.EPISODES: (self.episodes, clock.episodes),
-        }
-        bound, at = bounds.get(unit, (None, 0))
+        if unit is Unit.UPDATES:
+            bound, at = self.updates, clock.updates
+        elif unit is Unit.EPISODES:
+            bound, at = self.episodes, clock.episodes
+        else:
+            return 2**63
         return 2**63 if bound is None else max(0, bound - at)
 
 

@@ -153,6 +153,7 @@ def test_a_vectorised_sampler_finishes_what_it_began_in_order() -> None:
         sampler.obtain_samples(0, 5, [{"value": 1.0}] * 2)
 
 
+@pytest.mark.slow
 def test_processes_give_what_this_process_gives(opened: Callable[[Any], Any]) -> None:
     assert MultiprocessingSampler is ProcessSampler
     policy = TorchPolicy(4, 2)

@@ -111,12 +111,14 @@ def test_any_process_killed_ends_the_run_with_an_error_and_is_saved_by_another(i
     assert json.loads((tmp_path / "out" / saved / "tally.json").read_text())["index"] == (1 if index == 0 else 0)
 
 
+@pytest.mark.slow
 def test_the_only_process_killed(tmp_path: Path) -> None:
     with pytest.raises(ProcessFailedError, match="SIGKILL") as caught:
         train(tmp_path, 1, global_step_hooks=[KillAt(0, 3)])
     assert "nothing could be saved" in caught.value.__notes__
 
 
+@pytest.mark.slow
 def test_a_process_that_leaves_without_a_word_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ProcessFailedError, match=r"process 1 .* ended with status 0 and said nothing"):
         train(tmp_path, global_step_hooks=[ExitAt(1, 5)])
@@ -131,6 +133,7 @@ def test_what_a_killed_process_had_started_ends_too(tmp_path: Path) -> None:
     wait_for(lambda: not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in family))
 
 
+@pytest.mark.slow
 def test_an_environment_that_cannot_be_made_ends_everything_before_a_step(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no map of the maze") as caught:
         train(tmp_path, make_env=functools.partial(make_broken, failing=1))
@@ -147,6 +150,7 @@ def test_an_exception_of_an_evaluation_hook_keeps_its_type(tmp_path: Path) -> No
     assert 20 in {row["step"] for row in read_history(tmp_path / "out")}
 
 
+@pytest.mark.slow
 def test_four_processes_make_each_step_once(tmp_path: Path) -> None:
     train(tmp_path, 4, steps=400, eval_interval=100, eval_n_episodes=1)
     steps = steps_of(tmp_path)
@@ -167,6 +171,7 @@ def test_any_kind_of_event_stops_training(kind: str, tmp_path: Path) -> None:
     assert outcome_of(tmp_path)["snapshot"] == f"{len(steps_of(tmp_path))}_finish"
 
 
+@pytest.mark.slow
 def test_an_event_that_is_set_already_trains_nothing_and_saves(tmp_path: Path) -> None:
     event = threading.Event()
     event.set()
@@ -174,6 +179,7 @@ def test_an_event_that_is_set_already_trains_nothing_and_saves(tmp_path: Path) -
     assert (steps_of(tmp_path), outcome_of(tmp_path)["snapshot"]) == ([], "0_finish")
 
 
+@pytest.mark.slow
 def test_the_event_is_set_at_the_end_in_any_case(tmp_path: Path) -> None:
     event = threading.Event()
     train(tmp_path, 1, steps=3, stop_event=event)
@@ -306,6 +312,7 @@ def test_a_run_ended_by_an_exception_goes_on(tmp_path: Path) -> None:
     assert sorted(table(tmp_path)) == [20, 40, 60]
 
 
+@pytest.mark.slow
 def test_a_damaged_snapshot_is_not_gone_on_from(tmp_path: Path) -> None:
     train(tmp_path, 1, steps=5)
     path = tmp_path / "out" / "5_finish" / "tally.json"

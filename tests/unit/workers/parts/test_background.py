@@ -84,6 +84,7 @@ def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
     evaluator.close()
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_started_anew_and_asked_again() -> None:
     evaluator = BackgroundEvaluator(functools.partial(build, "slow"), Scale(2.0))
     first = evaluator.evaluate(clock(1)).seed
@@ -95,6 +96,7 @@ def test_a_killed_process_is_started_anew_and_asked_again() -> None:
     evaluator.close()
 
 
+@pytest.mark.slow
 def test_one_that_always_dies_is_an_error() -> None:
     evaluator = BackgroundEvaluator(functools.partial(build, "dies"), Scale())
     with pytest.raises(EvaluatorLostError, match="status 7"):

@@ -43,6 +43,7 @@ def test_a_pause_at_any_step_changes_nothing(tmp_path: Path, agent: str) -> None
     assert max(row[1] for row in paused.points()) <= at < 600
 
 
+@pytest.mark.slow
 def test_an_evaluation_in_its_own_process_says_what_one_within_the_training_says(tmp_path: Path) -> None:
     order = work_order(definition("dqn", 1, snapshot={"every_env_steps": 100, "keep_last": 100}))
     apart = order.model_copy(update={"resources": order.resources.model_copy(update={"evaluation": "process"})})

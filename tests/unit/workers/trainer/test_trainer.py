@@ -124,6 +124,7 @@ def test_a_fresh_training_in_a_used_directory_sets_the_old_table_aside(tmp_path:
     assert len((tmp_path / "progress.csv").read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_a_trainer_with_processes_goes_on_after_a_restore(tmp_path: Path) -> None:
     def make(path: Path) -> tuple[Trainer, CountingAlgo]:
         env, algo = CountingEnv(), CountingAlgo(None)
