@@ -39,7 +39,7 @@ test-slow: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@$(BIN)/pytest -m slow --timeout 7200 $(TEST)
 
 acceptance: $(STAMPS)/dev
-	@$(BIN)/pytest -q --rows tests/acceptance $(TEST)
+	@$(BIN)/pytest -q -n 3 --rows tests/acceptance $(TEST)
 
 check: $(STAMPS)/dev $(STAMPS)/npm
 	$(BIN)/ruff format --check .
