@@ -33,6 +33,7 @@ from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedu
 from workers.entrypoints.calls.interrupts import Interrupts
 from workers.entrypoints.calls.records import EpisodeCount, Evaluations
 from workers.entrypoints.epochs.parts import EpochBounds, KeptEpochs, LeavingHook
+from workers.entrypoints.processes.child import ProcessControl
 from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBlock, SharedBudget, SharedClock, SharedEvery
 from workers.estimators.learning import SessionBridge
 from workers.estimators.services import Bound, Services
@@ -92,9 +93,15 @@ def training_process(iterations: int) -> Callable[[], object]:
     """One process of `train_agent_async`, alone: clock, bound, best score and evaluations are shared ones."""
     block = SharedBlock(1)
     end = EndOfRun(block, 0)
-    clock = SharedClock(time.monotonic, block)
-    around = {"clock": clock, "best": SharedBest(block), "hooks": (StepHooks(None, None, [quiet(None)], 1),)}
-    when = {"budget": SharedBudget(iterations, block, end), "evaluation": SharedEvery(10 * iterations, clock, iterations)}
+    clock = SharedClock(time.monotonic, block, iterations)
+    budget = SharedBudget(iterations, clock, block, end)
+    around = {
+        "clock": clock,
+        "best": SharedBest(block),
+        "control": ProcessControl(end, budget, clock, None),
+        "hooks": (StepHooks(None, None, [quiet(None)], 1),),
+    }
+    when = {"budget": budget, "evaluation": SharedEvery(10 * iterations, clock, iterations)}
     return engine(iterations, learns=False, around=around, when=when).run
 
 

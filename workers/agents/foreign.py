@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from workers.core.absent import NoMemory
 from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, OwnFiles, OwnFilesAt, StateTree
 from workers.networks.optimizers import optimizers_of
 
@@ -22,22 +23,6 @@ _LONGEST_NAME: Final = 100
 _COMMON: Final = ("save", "load", "get_statistics", "eval_mode")
 _SERIAL: Final = ("act", "observe", *_COMMON)
 _BATCH: Final = ("batch_act", "batch_observe", *_COMMON)
-
-
-class NoMemory:
-    """The memory of an agent that keeps its transitions to itself."""
-
-    capacity = 0
-
-    def __len__(self) -> int:
-        return 0
-
-    def state_dict(self) -> StateTree:
-        """Returns nothing."""
-        return {}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
 
 
 class ForeignAgent:

@@ -6,7 +6,8 @@ from pathlib import Path
 from palestra.contract.definition import RlDefinition, Video
 from workers.core.protocols import Agent, Hook
 from workers.envs.make import make_rendered
-from workers.evaluate.film import Film, episode_seed
+from workers.evaluate.evaluator import episode_seed
+from workers.evaluate.film import Film
 from workers.hooks.video import VideoHook
 from workers.record.video import write_video
 

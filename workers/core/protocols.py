@@ -311,6 +311,11 @@ class Trigger(Stateful, Protocol):
         """Where it becomes due next, in its unit; 2**63 where that is not known."""
         ...
 
+    @property
+    def quiet_until(self) -> int:
+        """env_steps below which it is not asked, unless an epoch closes: it becomes due at none of them; 0 to be asked always."""
+        ...
+
     def due(self, clock: ClockView) -> int:
         """Returns how many times it became due since it was last asked, 0 for not at all."""
         ...

@@ -155,6 +155,13 @@ class Experience:
     env_steps: int = 0
     """Active slots, summed: T x B where `active` is `None`."""
 
+    def ends(self, before: int) -> list[tuple[int, EpisodeEnd]]:
+        """Returns each episode that ended with the env_step at whose end it did, counted on from `before`."""
+        active = self.active
+        if active is None:
+            return [(before + (end.vector_step + 1) * self.reward.shape[1], end) for end in self.episodes]
+        return [(before + int(active[: end.vector_step + 1].sum()), end) for end in self.episodes]
+
 
 class LearnReport(NamedTuple):
     """What one `learn` did."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import torch
 
+from workers.core.absent import NoMemory
 from workers.core.protocols import EngineView
 from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree, StopReason
 from workers.estimators.batches import Batch, rows_in, tensors
@@ -140,22 +141,6 @@ class SupervisedLearner:
         """Brings a freshly built learner to a captured state."""
         self._variables.load_state_dict(state["variables"])
         self._features = state["features"]
-
-
-class NoMemory:
-    """The memory of a model that keeps no data."""
-
-    capacity = 0
-
-    def __len__(self) -> int:
-        return 0
-
-    def state_dict(self) -> StateTree:
-        """Returns nothing."""
-        return {}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
 
 
 class SessionBridge:

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from workers.core.absent import NoOrders
 from workers.core.protocols import ClockView, Control, Recorder, TimeSource
-from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, StopReason, Unit
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, Unit
 
 
 class SilentRecorder:
@@ -31,21 +33,14 @@ class SilentRecorder:
         """Takes nothing over."""
 
 
-class NoOrders:
-    """Nobody outside orders a stop."""
-
-    order: StopReason | None = None
-
-    def acknowledge(self, reason: StopReason) -> None:
-        """Does nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Bound:
     """Final values on the clock, in the life of the model; none at all trains for ever."""
 
     updates: int | None = None
     episodes: int | None = None
+
+    quiet_until: ClassVar[int] = 0
 
     def exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""

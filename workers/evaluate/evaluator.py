@@ -52,6 +52,11 @@ Told = Callable[[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDAr
 given up because the evaluation is. Arrays are borrowed for the call."""
 
 
+def episode_seed(evaluation_seed: int, episode: int) -> int:
+    """Returns the seed that an evaluation begins its episode number `episode` from, numbered from 0 by start order."""
+    return derive_seed(evaluation_seed, "episode", episode, bits=ENV_SEED_BITS)
+
+
 class VectorEvaluator:
     """Evaluates an agent on a vector environment.
 
@@ -106,7 +111,7 @@ class VectorEvaluator:
             if episode is None and (begun := ledger.begin()) is not None:
                 slots[slot] = begun
                 mask[slot] = True
-                seeds[slot] = derive_seed(seed, "episode", begun, bits=ENV_SEED_BITS)
+                seeds[slot] = episode_seed(seed, begun)
         return self._env.begin(mask, seeds)
 
 

@@ -11,15 +11,10 @@ import numpy as np
 
 from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent
-from workers.core.rng import ENV_SEED_BITS, derive_seed, preserved_global_state
+from workers.core.rng import preserved_global_state
 from workers.core.types import Array
 
 _DEFAULT_FPS = 30.0
-
-
-def episode_seed(evaluation_seed: int, episode: int) -> int:
-    """Returns the seed that an evaluation begins its episode number `episode` from, numbered from 0 by start order."""
-    return derive_seed(evaluation_seed, "episode", episode, bits=ENV_SEED_BITS)
 
 
 class Film:

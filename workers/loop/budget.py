@@ -1,6 +1,7 @@
 """How long a run goes on."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from workers.core.protocols import ClockView
 from workers.core.types import Unit
@@ -17,13 +18,15 @@ class Budget:
         bounds: Final value per unit, counted over the whole life of the run; `None` is no bound.
     """
 
-    __slots__ = ("_bounds", "bounds")
+    __slots__ = ("_bounds", "bounds", "quiet_until")
 
     def __init__(self, bounds: Mapping[Unit, float | None]) -> None:
         self.bounds = {unit: bound for unit, bound in bounds.items() if bound is not None}
         if not self.bounds:
             raise ValueError("a budget needs a bound in env_steps, updates, iterations, epochs, episodes or seconds")
         self._bounds = tuple((reader(unit), bound) for unit, bound in self.bounds.items())
+        self.quiet_until: Final = int(self.bounds.get(Unit.ENV_STEPS, 0)) if len(self.bounds) == 1 else 0
+        """The bound on env_steps, if there is no other."""
 
     def exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""

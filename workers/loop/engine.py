@@ -33,6 +33,7 @@ from workers.core.errors import InputExhaustedError
 from workers.core.protocols import TimeSource
 from workers.core.rng import global_state, load_global_state
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, SnapshotReason, StateTree, StopReason, Unit
+from workers.loop.budget import UNLIMITED
 from workers.loop.clock import Clock
 from workers.loop.evaluations import Evaluations, Judged
 from workers.loop.hooks import HookCalls
@@ -62,8 +63,7 @@ class Engine:
         self._epoch = every(cadence.epoch)
         self._evaluations = Evaluations(parts.evaluator, every(cadence.evaluation), during_episode=cadence.evaluate_during_episode)
         self._snapshot = every(cadence.snapshot)
-        self._num_envs = parts.collector.num_envs
-        self._plans = Plans(parts.agent.collect_plan, self._num_envs)
+        self._plans = Plans(parts.agent.collect_plan, parts.collector.num_envs)
         self._ended: list[tuple[int, EpisodeEnd]] = []
         self._reports: list[LearnReport] = []
         self._snapshot_requested = False
@@ -74,6 +74,8 @@ class Engine:
         self._stop: StopReason | None = None
         self._finishing = False
         self._in_epoch = False
+        self._quiet_until = 0
+        self._asks_budget = cadence.budget.quiet_until == 0
 
     # Drivers
 
@@ -150,7 +152,7 @@ class Engine:
         experience = self._parts.collector.collect(plan or self._next_plan())
         self.clock.count(experience.env_steps, len(experience.episodes))
         if experience.episodes:
-            self._note_ends(experience)
+            self._ended += experience.ends(self.clock.env_steps - experience.env_steps)
         return experience
 
     def learn(self, updates: int | None = None) -> LearnReport:
@@ -184,20 +186,13 @@ class Engine:
         if self._episode_hooks and self._ended:
             self._call_episode_hooks()
         parts.recorder.tick(clock, self._ended, self._reports)
-        if self._epoch.due(clock) or close_epoch:
-            self._close_epoch()
-        self._evaluate_if_due()
-        if self._stop is None and self._cadence.budget.exhausted(clock):
-            self._stop = StopReason.BUDGET
-        if self._snapshot.due(clock) or self._snapshot_requested:
-            self._save_periodically()
+        if clock.env_steps >= self._quiet_until or close_epoch or (self._asks_budget and self._cadence.budget.exhausted(clock)):
+            self._see_to_what_is_due(close_epoch=close_epoch)
         if self._stop is None and parts.control.order is not None:
             self._stop = parts.control.order
             parts.control.acknowledge(self._stop)
-        if self._ended:
-            self._ended.clear()
-        if self._reports:
-            self._reports.clear()
+        self._ended.clear()
+        self._reports.clear()
         return self._stop is None
 
     # What hooks see (EngineView)
@@ -210,10 +205,12 @@ class Engine:
     def request_evaluation(self) -> None:
         """Makes an evaluation due."""
         self._evaluations.request()
+        self._quiet_until = 0
 
     def request_snapshot(self) -> None:
         """Makes a periodic snapshot due."""
         self._snapshot_requested = True
+        self._quiet_until = 0
 
     # State
 
@@ -275,6 +272,7 @@ class Engine:
 
     def _begin(self) -> None:
         self._stop = None
+        self._quiet_until = 0
         for on_start in self._hooks.on_start:
             on_start(self)
         if self._stop is None and self._cadence.budget.exhausted(self.clock):
@@ -283,7 +281,8 @@ class Engine:
     def _gather(self) -> None:
         experience = self.collect()
         self._parts.agent.observe(experience)
-        if updates := self._learning.due(self.clock, episode_ended=bool(experience.episodes)):
+        clock, learning = self.clock, self._learning
+        if (clock.env_steps >= learning.next or experience.episodes) and (updates := learning.due(clock, experience.episodes)):
             self.learn(updates)
 
     def _next_plan(self) -> CollectPlan:
@@ -293,26 +292,33 @@ class Engine:
         room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at, self._evaluations.next_exact - at)
         return self._plans.within(room)
 
-    def _note_ends(self, experience: Experience) -> None:
-        at, active = self.clock.env_steps - experience.env_steps, experience.active
-        for end in experience.episodes:
-            steps = end.vector_step + 1
-            self._ended.append((at + (steps * self._num_envs if active is None else int(active[:steps].sum())), end))
-
     def _call_episode_hooks(self) -> None:
         for _, end in self._ended:
             for on_episode in self._episode_hooks:
                 on_episode(self, end)
+
+    def _see_to_what_is_due(self, *, close_epoch: bool) -> None:
+        """Steps 5 (the epoch) to 9, then says until when none of them has to be looked at: most iterations have nothing due."""
+        clock, budget = self.clock, self._cadence.budget
+        if self._epoch.due(clock) or close_epoch:
+            self._close_epoch()
+        if self._evaluations.asks(clock):
+            self._see_to_evaluations()
+        if self._stop is None and budget.exhausted(clock):
+            self._stop = StopReason.BUDGET
+        if self._snapshot.due(clock) or self._snapshot_requested:
+            self._save_periodically()
+        due = self._epoch.quiet_until, self._evaluations.quiet_until, budget.quiet_until or UNLIMITED, self._snapshot.quiet_until
+        self._quiet_until = 0 if self._snapshot_requested else min(due)
 
     def _close_epoch(self) -> None:
         self.clock.epochs += 1
         self._epoch_closed_at = self.clock.env_steps
         self._parts.recorder.epoch(self.clock)
 
-    def _evaluate_if_due(self) -> None:
-        if self._evaluations.running:
-            self._note(self._evaluations.finished(wait=False))
-        if self._evaluations.due(self.clock, episode_ended=bool(self._ended)):
+    def _see_to_evaluations(self) -> None:
+        self._note(self._evaluations.finished(wait=False))
+        if self._evaluations.due(episode_ended=bool(self._ended)):
             self._evaluate()
 
     def _evaluate(self) -> None:
@@ -328,7 +334,8 @@ class Engine:
             return
         for on_evaluation in self._hooks.on_evaluation:
             on_evaluation(self, judged.result)
-        last = self._evaluations.knows(self.clock) and self._is_last_evaluation()
+        over = (self._stop is not None and self._stop.completes_run) or self._cadence.budget.exhausted(self.clock)
+        last = over and self._evaluations.knows(self.clock)
         self._parts.recorder.evaluation(judged.clock, judged.result, final=last)
         if not self._best.improved(judged.result.mean) or not self._cadence.save_best:
             return
@@ -336,10 +343,6 @@ class Engine:
             self._parts.snapshotter.save(judged.state, judged.clock, SnapshotReason.BEST, judged.result.mean)
         elif not self._finishing or self._cadence.best_apart:
             self._save(SnapshotReason.BEST)
-
-    def _is_last_evaluation(self) -> bool:
-        over = self._stop is not None and self._stop.completes_run
-        return over or self._cadence.budget.exhausted(self.clock)
 
     def _save_periodically(self) -> None:
         self._snapshot_requested = False

@@ -48,23 +48,27 @@ class Evaluations:
         return self._background is not None
 
     @property
-    def running(self) -> bool:
-        """Whether one runs beside training."""
-        return self._running is not None
-
-    @property
     def score(self) -> float | None:
         """Mean return of the last one."""
         return self._score
+
+    @property
+    def quiet_until(self) -> int:
+        """env_steps below which there is nothing to see to; 0 where there is something already, or may be at any time."""
+        return 0 if self._pending or self._running is not None else self._trigger.quiet_until
 
     def request(self) -> None:
         """Makes one due."""
         self._pending = self._evaluator is not None
 
-    def due(self, clock: ClockView, *, episode_ended: bool) -> bool:
-        """Returns whether one is to take place now; one that may not yet stays due."""
+    def asks(self, clock: ClockView) -> bool:
+        """Returns whether there is anything to see to: one that runs beside training, or one that is due, though it may have to wait."""
         if self._trigger.due(clock):
             self._pending = True
+        return self._pending or self._running is not None
+
+    def due(self, *, episode_ended: bool) -> bool:
+        """Returns whether one is to take place now; one that may not yet stays due."""
         return self._pending and (self._during_episode or episode_ended)
 
     def evaluate(self, clock: ClockView) -> Judged | None:

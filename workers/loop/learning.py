@@ -1,7 +1,9 @@
 """How many updates are due."""
 
+from collections.abc import Sequence
+
 from workers.core.protocols import ClockView
-from workers.core.types import LearnSchedule, StateTree
+from workers.core.types import EpisodeEnd, LearnSchedule, StateTree
 from workers.loop.triggers import Every
 
 
@@ -15,17 +17,20 @@ class Learning:
     def __init__(self, schedule: LearnSchedule) -> None:
         self.per_multiple = schedule.updates
         self._trigger = Every(schedule.every_env_steps)
+        self.next = self._trigger.next
+        """env_steps of the next multiple; read at every step."""
         self._warmup_end = schedule.warmup_env_steps
         self._at_episode_end = schedule.at_episode_end
 
-    @property
-    def next(self) -> int:
-        """env_steps of the next multiple."""
-        return self._trigger.next
+    def due(self, clock: ClockView, episodes: Sequence[EpisodeEnd]) -> int:
+        """Returns the updates that are due since this was last asked.
 
-    def due(self, clock: ClockView, *, episode_ended: bool) -> int:
-        """Returns the updates that are due since this was last asked."""
-        crossed = self._trigger.due(clock) or int(self._at_episode_end and episode_ended)
+        Args:
+            clock: Below `next`, nothing is due but at the end of an episode.
+            episodes: Those that ended since.
+        """
+        crossed = self._trigger.due(clock) or int(self._at_episode_end and bool(episodes))
+        self.next = self._trigger.next
         return crossed * self.per_multiple if crossed and clock.env_steps >= self._warmup_end else 0
 
     def warm_up_again(self, clock: ClockView) -> None:
@@ -39,4 +44,5 @@ class Learning:
     def load_state_dict(self, state: StateTree) -> None:
         """Takes both over."""
         self._trigger.load_state_dict(state)
+        self.next = self._trigger.next
         self._warmup_end = int(state["warmup_end"])

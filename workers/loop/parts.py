@@ -26,6 +26,11 @@ class Best:
 class Bounds(Protocol):
     """What ends a run: `workers.loop.budget.Budget`, or one that several processes share."""
 
+    @property
+    def quiet_until(self) -> int:
+        """env_steps below which no bound is reached, so `exhausted` is asked only where something else is due; 0 to be asked always."""
+        ...
+
     def exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""
         ...

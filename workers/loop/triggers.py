@@ -15,7 +15,7 @@ class Every:
         unit: What is counted.
     """
 
-    __slots__ = ("_read", "interval", "next")
+    __slots__ = ("_in_env_steps", "_read", "interval", "next")
 
     def __init__(self, interval: int, unit: Unit = Unit.ENV_STEPS) -> None:
         if interval < 1:
@@ -24,6 +24,12 @@ class Every:
         self.next = interval
         """The next multiple."""
         self._read = reader(unit)
+        self._in_env_steps = unit is Unit.ENV_STEPS
+
+    @property
+    def quiet_until(self) -> int:
+        """The next multiple where env_steps are counted; else 0."""
+        return self.next if self._in_env_steps else 0
 
     def due(self, clock: ClockView) -> int:
         """Returns the number of multiples crossed since this was last asked."""
@@ -53,6 +59,7 @@ class Never:
     __slots__ = ()
 
     next: Final = 2**63
+    quiet_until: Final = 2**63
 
     def due(self, clock: ClockView) -> int:
         """Returns 0."""

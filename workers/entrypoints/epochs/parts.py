@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from workers.collect.episodes import EpisodeBatch, experience_of
+from workers.core.absent import NoMemory
 from workers.core.object_state import has_state, load_state, state_of
 from workers.core.protocols import Agent, ClockView, Collector, EngineView
 from workers.core.types import (
@@ -35,6 +36,7 @@ class EpochBounds:
         self.epochs = 0
         self.env_steps = UNLIMITED
         """Where the running batch ends."""
+        self.quiet_until: Final = UNLIMITED
 
     def exhausted(self, clock: ClockView) -> bool:
         """Returns whether the last epoch is over."""
@@ -55,6 +57,7 @@ class KeptEpochs:
     """
 
     next: Final = UNLIMITED
+    quiet_until: Final = UNLIMITED
 
     def __init__(self, keeps: Callable[[int], bool]) -> None:
         self._keeps = keeps
@@ -80,15 +83,6 @@ class KeptEpochs:
         self._seen = int(state["seen"])
 
 
-class NoOrders:
-    """Nobody outside wishes anything."""
-
-    order: StopReason | None = None
-
-    def acknowledge(self, reason: StopReason) -> None:
-        """Does nothing."""
-
-
 class LeavingHook:
     """Ends the run at the boundary of an epoch whose body was left by `break`."""
 
@@ -100,22 +94,6 @@ class LeavingHook:
         del reports
         if self.leaving:
             view.request_stop(StopReason.REQUESTED)
-
-
-class NoMemory:
-    """The memory of an algorithm that keeps its own."""
-
-    capacity = 0
-
-    def __len__(self) -> int:
-        return 0
-
-    def state_dict(self) -> StateTree:
-        """Returns nothing."""
-        return {}
-
-    def load_state_dict(self, state: StateTree) -> None:
-        """Takes nothing over."""
 
 
 class AlgorithmAgent:

@@ -109,13 +109,13 @@ class _Member:
         self._index = index
         self._order = order
         self._end = EndOfRun(block, index)
-        self._clock = SharedClock(time.monotonic, block)
+        self._clock = SharedClock(time.monotonic, block, settings.steps)
         self._best = SharedBest(block)
         env = _opened(stack, user.make_env(index, test=False))
         ground = None if settings.evaluation is None else _opened(stack, user.make_env(index, test=True))
         own = _known_as(user.agent, index) if user.make_agent is None else user.make_agent(index)
         self._agent = ForeignAgent(own, num_envs=1, batch=False)
-        self._engine = self._built(link, user, SharedBudget(settings.steps, block, self._end), env, ground)
+        self._engine = self._built(link, user, SharedBudget(settings.steps, self._clock, block, self._end), env, ground)
         if settings.resume is not None:
             self._resume(settings.resume)
         adopt(own, user.tensors)
@@ -140,7 +140,7 @@ class _Member:
             collector=VectorCollector(_single(env, settings.max_episode_len), self._agent, seed),
             recorder=_LinkRecorder(link, self._agent, evaluator, user.evaluation_hooks, speaks=self._index == 0),
             snapshotter=_Snapshots(self._order, self._clock, self._best, self._end, link),
-            control=_Control(self._end, budget, user.stop_event),
+            control=ProcessControl(self._end, budget, self._clock, user.stop_event),
             evaluator=evaluator,
             hooks=(_Follow(self._end, budget, settings.successful_score), StepHooks(env, self._agent.wrapped, user.step_hooks, 1)),
             best=self._best,
@@ -206,23 +206,35 @@ class _Follow:
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
-class _Control:
-    """What the engine looks at after each step."""
+class ProcessControl:
+    """What the engine looks at after each step.
 
-    def __init__(self, end: EndOfRun, budget: SharedBudget, stop_event: Any) -> None:
+    Args:
+        end: This process's.
+        budget: This process's.
+        clock: This process's.
+        stop_event: The caller's, if it gave one.
+    """
+
+    def __init__(self, end: EndOfRun, budget: SharedBudget, clock: SharedClock, stop_event: Any) -> None:
         self._end = end
         self._budget = budget
+        self._clock = clock
         self._stop_event = stop_event
 
     @property
     def order(self) -> StopReason | None:
         """Why to stop, if at all; the process that ends the run is told the run's reason, the others that it is over."""
         end = self._end
+        if self._stop_event is None and not end.in_sight:
+            return None
         if self._stop_event is not None and not end.over and self._stop_event.is_set() and end.index == 0:
             end.claim(Ending.REQUESTED)
         if end.over:
             return self._reason()
-        stopped = end.index > 0 and (self._budget.reached or (self._stop_event is not None and self._stop_event.is_set()))
+        if end.index == 0:
+            return StopReason.BUDGET if self._budget.exhausted(self._clock) else None
+        stopped = self._budget.reached or (self._stop_event is not None and self._stop_event.is_set())
         return StopReason.DRAIN if stopped else None
 
     def acknowledge(self, reason: StopReason) -> None:

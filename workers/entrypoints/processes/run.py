@@ -102,8 +102,8 @@ class _Run:
 
     def start_over(self) -> None:
         """Finds where training begins, and brings the agent there."""
-        call, words = self._call, self._block.integers
-        words[Slot.ENV_STEPS] = call.step_offset
+        call, count = self._call, self._block.env_steps
+        count.value = call.step_offset
         self._found = None if call.resume is None else find_snapshot(call.outdir, call.resume)
         if self._found is None:
             return
@@ -111,7 +111,7 @@ class _Run:
         if snapshot.manifest.definition_hash != self._identity():
             raise ValueError("resume: the snapshot is of another agent class, or none of train_agent_async")
         self._wrapped.load_state_dict(snapshot.state["agent"])
-        words[Slot.ENV_STEPS] = snapshot.state["clock"]["env_steps"]
+        count.value = snapshot.state["clock"]["env_steps"]
 
     def train(self, signals: "_Signals") -> None:
         """Starts the processes, and listens until all have ended."""
@@ -182,7 +182,7 @@ class _Run:
         return sha256_of({"agent": type(self.agent).__qualname__, "function": _FUNCTION})
 
     def _record_settings(self) -> RecordSettings:
-        call, start = self._call, self._block.integers[Slot.ENV_STEPS]
+        call, start = self._call, self._block.env_steps.value
         return RecordSettings(
             outdir=call.outdir,
             logger=call.logger,
@@ -196,14 +196,14 @@ class _Run:
 
     def _conclude(self, watch: "_Watch", records: AsyncRecords) -> None:
         """Says how the run ended, and raises what ended it."""
-        words, ending = self._block.integers, self._end.ending
-        overshoot = max(0, words[Slot.ENV_STEPS] - int(self._call.steps))
+        env_steps, ending = self._block.env_steps.value, self._end.ending
+        overshoot = max(0, env_steps - int(self._call.steps))
         outcome = {
             "reason": _REASONS.get(ending, "exception"),
             "steps": int(self._call.steps),
-            "env_steps": words[Slot.ENV_STEPS],
+            "env_steps": env_steps,
             "overshoot": overshoot,
-            "episodes": words[Slot.EPISODES],
+            "episodes": self._block.episodes.value,
             "processes": int(self._call.processes),
             "snapshot": records.snapshot,
         }

@@ -11,9 +11,20 @@ from typing import Any
 
 import pytest
 
-from tests.support.trainer_fakes import FakeAgent, FakeCollector, FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter
+from tests.support.trainer_fakes import FakeAgent, FakeCollector, FakeEvaluator, FakeRecorder, FakeSnapshotter
 from workers.core.types import CollectPlan, LearnSchedule, Unit
-from workers.entrypoints.processes.sharing import Ending, EndOfRun, SharedBest, SharedBlock, SharedBudget, SharedClock, SharedEvery, Slot
+from workers.entrypoints.processes.child import ProcessControl
+from workers.entrypoints.processes.sharing import (
+    Ending,
+    EndOfRun,
+    SharedBest,
+    SharedBlock,
+    SharedBudget,
+    SharedClock,
+    SharedCount,
+    SharedEvery,
+    Slot,
+)
 from workers.loop.budget import UNLIMITED
 from workers.loop.engine import Engine
 from workers.loop.parts import Cadence, Parts
@@ -25,8 +36,8 @@ def still() -> float:
     return 0.0
 
 
-def clock_of(block: SharedBlock) -> SharedClock:
-    return SharedClock(still, block.opened())
+def clock_of(block: SharedBlock, bound: int = UNLIMITED) -> SharedClock:
+    return SharedClock(still, block.opened(), bound)
 
 
 def claim(block: SharedBlock, times: int, link: Connection) -> None:
@@ -79,7 +90,24 @@ def test_processes_claim_each_env_step_once(method: str) -> None:
     for process, _ in children:
         process.join()
     assert sorted(claimed) == list(range(1, 10_001))
-    assert block.integers[Slot.ENV_STEPS] == 10_000
+    assert block.env_steps.value == 10_000
+
+
+def add(count: SharedCount, times: int, link: Connection) -> None:
+    link.send([count.add(3) for _ in range(times)])
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("method", METHODS)
+def test_a_count_of_several_processes_loses_nothing(method: str) -> None:
+    count = SharedCount()
+    count.value = 7
+    children = [started(method, add, count, 20_000) for _ in range(3)]
+    sums = [number for _, link in children for number in link.recv()]
+    for process, _ in children:
+        process.join()
+    assert sorted(sums) == list(range(10, 7 + 3 * 60_000 + 1, 3))
+    assert count.value == 7 + 3 * 60_000
 
 
 @pytest.mark.processes
@@ -213,16 +241,16 @@ def test_a_process_is_alone_once_the_others_stopped() -> None:
 
 def test_process_0_ends_the_run_at_the_budget_of_all() -> None:
     block = SharedBlock(2)
-    clock = clock_of(block)
-    budgets = [SharedBudget(10, block, EndOfRun(block, index)) for index in range(2)]
-    clock.count(9, 0)
-    assert [budget.exhausted(clock) for budget in budgets] == [False, False]
-    assert budgets[1].room(clock, Unit.ENV_STEPS) == 1
-    assert budgets[1].room(clock, Unit.UPDATES) == UNLIMITED
-    clock.count(2, 0)
-    assert [budget.exhausted(clock) for budget in budgets] == [True, False]
+    clocks = [clock_of(block, 10) for _ in range(2)]
+    budgets = [SharedBudget(10, clock, block, EndOfRun(block, index)) for index, clock in enumerate(clocks)]
+    clocks[0].count(9, 0)
+    assert [budget.exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [False, False]
+    assert budgets[1].room(clocks[1], Unit.ENV_STEPS) == 1
+    assert budgets[1].room(clocks[1], Unit.UPDATES) == UNLIMITED
+    clocks[1].count(2, 0)
+    assert [budget.exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [True, False]
     assert budgets[1].reached
-    assert budgets[1].room(clock, Unit.ENV_STEPS) == 0
+    assert budgets[1].room(clocks[1], Unit.ENV_STEPS) == 0
 
 
 def test_a_budget_that_another_process_ended_for_another_reason_is_not_its_own() -> None:
@@ -230,7 +258,7 @@ def test_a_budget_that_another_process_ended_for_another_reason_is_not_its_own()
     EndOfRun(block, 1).claim(Ending.SUCCESS)
     clock = clock_of(block)
     clock.count(10, 0)
-    assert not SharedBudget(10, block, EndOfRun(block, 0)).exhausted(clock)
+    assert not SharedBudget(10, clock, block, EndOfRun(block, 0)).exhausted(clock)
 
 
 def test_engines_on_one_block_are_one_run() -> None:
@@ -238,19 +266,19 @@ def test_engines_on_one_block_are_one_run() -> None:
     plan, schedule = CollectPlan(vector_steps=1), LearnSchedule(every_env_steps=2**62, updates=1)
     engines, evaluators = [], []
     for index in range(2):
-        clock = clock_of(block)
+        clock, end = clock_of(block, 20), EndOfRun(block, index)
+        budget = SharedBudget(20, clock, block, end)
         evaluators.append(FakeEvaluator(trace, (1.0,)))
         parts = Parts(
             agent=FakeAgent(trace, plan, schedule),
             collector=FakeCollector(trace),
             recorder=FakeRecorder(trace),
             snapshotter=FakeSnapshotter(trace),
-            control=FakeControl(trace),
+            control=ProcessControl(end, budget, clock, None),
             evaluator=evaluators[-1],
             best=SharedBest(block),
             clock=clock,
         )
-        budget = SharedBudget(20, block, EndOfRun(block, index))
         cadence = Cadence(budget=budget, evaluation=SharedEvery(5, clock, 20), final_evaluation=index == 0)
         engines.append(Engine(parts, cadence, still))
     steps = []

@@ -19,6 +19,7 @@ from tests.acceptance.estimator_kit import (
     same,
     state_of,
 )
+from workers.core.absent import NoOrders
 from workers.core.errors import NumericalFailureError
 from workers.core.types import StopReason
 from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
@@ -34,7 +35,7 @@ from workers.estimators.episode_hooks import (
 from workers.estimators.estimator import Estimator
 from workers.estimators.modes import Modes
 from workers.estimators.run_config import RunConfig
-from workers.estimators.services import NoOrders, Services
+from workers.estimators.services import Services
 from workers.estimators.session import RunValues, Session, SessionRunHook
 from workers.estimators.spec import EstimatorSpec
 from workers.estimators.step_hooks import (

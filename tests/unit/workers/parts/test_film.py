@@ -14,8 +14,8 @@ from workers.core.errors import DefinitionError
 from workers.core.rng import global_state
 from workers.core.types import EvaluationResult
 from workers.envs.make import make_vector
-from workers.evaluate.evaluator import EvaluationBudget, VectorEvaluator, fixed_seed, summarise
-from workers.evaluate.film import Film, episode_seed
+from workers.evaluate.evaluator import EvaluationBudget, VectorEvaluator, episode_seed, fixed_seed, summarise
+from workers.evaluate.film import Film
 from workers.hooks.video import Choice, VideoHook, chosen_episode
 
 
