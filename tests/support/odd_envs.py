@@ -87,15 +87,45 @@ class Leaver(Walk):
 
 
 class Nested(gym.Env[Any, Any]):
+    """Draws observations of many parts, which its actions, of several choices, change."""
+
+    observation_space = gym.spaces.Dict(
+        {
+            "place": gym.spaces.Box(-5.0, 5.0, (2, 2), np.float64),
+            "kind": gym.spaces.Discrete(3, start=-1),
+            "parts": gym.spaces.Tuple((gym.spaces.MultiBinary(3), gym.spaces.MultiDiscrete([2, 4]))),
+        }
+    )
+
+    def __init__(self, *, binary: bool = False) -> None:
+        self.action_space = gym.spaces.MultiBinary(2) if binary else gym.spaces.MultiDiscrete([3, 2])
+        self.taken: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self._observation(0), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        self.taken = action
+        return self._observation(int(action.sum())), float(action[0]), False, False, {}
+
+    def _observation(self, shift: int) -> Any:
+        draw = self.np_random.integers
+        binary, several = draw(0, 2, 3).astype(np.int8), draw(0, [2, 4])
+        return {"place": self.np_random.normal(size=(2, 2)) + shift, "kind": np.int64(draw(-1, 2)), "parts": (binary, several)}
+
+
+class Wordy(gym.Env[Any, Any]):
     """Has an observation that is no array."""
 
-    observation_space = gym.spaces.Dict({"a": gym.spaces.Discrete(2)})
+    observation_space = gym.spaces.Dict({"a": gym.spaces.Tuple((gym.spaces.Text(3),))})
     action_space = gym.spaces.Discrete(2)
 
 
 def register() -> None:
     """Registers them all, once."""
-    for kind in (Walk, Judged, Restless, SelfSaving, Broken, Full, Leaver, Nested):
+    for kind in (Walk, Judged, Restless, SelfSaving, Broken, Full, Leaver, Nested, Wordy):
         name = f"Odd{kind.__name__}-v0"
         if name not in gym.registry:
             gym.register(name, f"{kind.__module__}:{kind.__name__}")

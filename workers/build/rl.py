@@ -15,7 +15,7 @@ from workers.collect.collector import VectorCollector
 from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent, Hook
 from workers.core.types import AgentContext, Unit
-from workers.envs.make import make_vector
+from workers.envs.make import make_training_vector, make_vector
 from workers.envs.vector import EpisodeVector, array_layout
 from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluator
 from workers.evaluate.train_data import TrainDataEvaluator
@@ -36,7 +36,7 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
         DefinitionError: If the definition cannot be carried out, say for an agent that does not fit the action space.
         PartNotFoundError: If a part is not to be had here.
     """
-    env = _opened(stack, make_vector(definition.env))
+    env = _opened(stack, make_training_vector(definition.env))
     agent = build_agent(definition, env, seed, device)
     if definition.export.formats and not getattr(agent, "exportable", True):
         raise DefinitionError(f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out")

@@ -12,7 +12,9 @@ import numpy.typing as npt
 from workers.core.protocols import Actor
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.types import Array, CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
-from workers.envs.vector import EpisodeVector, array_layout
+from workers.envs.heard import HeardVector
+from workers.envs.spaces import action_layout, array_layout
+from workers.envs.vector import EpisodeVector
 
 
 @dataclass(slots=True)
@@ -31,13 +33,15 @@ class VectorCollector:
     """The collector of a vector environment.
 
     Args:
-        env: Stepped by nobody else; the caller closes it.
+        env: Stepped by nobody else; the caller closes it. What a `HeardVector` tells the learner becomes the experience; returns, lengths
+            and ends of episodes stay the environment's own.
         actor: Chooses the actions, exploring.
         seed: The run's seed.
     """
 
     def __init__(self, env: EpisodeVector, actor: Actor, seed: int) -> None:
         self._env = env
+        self._told = env if isinstance(env, HeardVector) else None
         self._actor = actor
         self._seed = seed
         self._count = env.num_envs
@@ -75,6 +79,13 @@ class VectorCollector:
             ended,
             env_steps=steps * self._count,
         )
+
+    def begin_due(self) -> Array:
+        """Begins the episodes whose slots are free now, instead of before the next step; returns the observations [B, ...], borrowed."""
+        if self._any_over:
+            self._begin_episodes(self._over)
+            self._over[:] = False
+        return self._current
 
     def state_dict(self) -> StateTree:
         """Returns the running episodes and the numbering."""
@@ -114,8 +125,7 @@ class VectorCollector:
         actions = self._actor.act(observation, explore=True)
         successor, reward, terminated, truncated = self._env.advance(actions)
         buffers.action[index] = actions
-        buffers.reward[index] = reward
-        buffers.terminated[index] = terminated
+        buffers.reward[index], buffers.terminated[index] = (reward, terminated) if self._told is None else self._told.heard
         buffers.truncated[index] = truncated
         buffers.next_observation[index] = successor
         self._current[...] = successor
@@ -178,7 +188,8 @@ class VectorCollector:
         row.observation[0] = self._current
         actions = self._actor.act(row.observation[0], explore=True)
         successor, reward, terminated, truncated = self._env.advance(actions)
-        row.action[0], row.reward[0], row.terminated[0], row.truncated[0] = actions, reward, terminated, truncated
+        heard = (reward, terminated) if self._told is None else self._told.heard
+        row.action[0], (row.reward[0], row.terminated[0]), row.truncated[0] = actions, heard, truncated
         row.next_observation[0] = successor
         self._current[...] = successor
         self._returns[active] += reward[active]
@@ -195,7 +206,7 @@ class VectorCollector:
 
 def _new_buffers(env: EpisodeVector, steps: int) -> _Buffers:
     shape, dtype = array_layout(env.single_observation_space)
-    action_shape, action_dtype = array_layout(env.single_action_space)
+    action_shape, action_dtype = action_layout(env.single_action_space)
     lead = (steps, env.num_envs)
     return _Buffers(
         np.zeros((*lead, *shape), dtype),

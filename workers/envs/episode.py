@@ -13,6 +13,7 @@ import numpy as np
 from workers.core.errors import EnvironmentFailedError
 from workers.core.rng import generator_state, load_generator_state
 from workers.core.types import Array, StateTree
+from workers.envs.spaces import Flattener
 
 MAX_RECORDED_ACTIONS: Final = 1_000_000
 """Beyond so many actions an episode is no longer recorded: replaying it would take as long as training anew."""
@@ -46,6 +47,8 @@ class Restored(NamedTuple):
 class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
     """Wraps an environment without a time limit of its own. Where its info says `needs_reset`, the episode is truncated.
 
+    Observations of `Dict` and `Tuple` spaces come out as vectors, see `workers.envs.spaces`.
+
     Stepping on after the end of an episode changes nothing and returns the last observation, reward 0 and the same flags, so a vector
     environment may leave an ended slot alone.
 
@@ -53,6 +56,9 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         env: The environment; owned.
         index: Its place in the vector environment.
         max_episode_steps: Time limit in env_steps; `None` for none.
+
+    Raises:
+        TypeError: If a part of a `Dict` or `Tuple` of observations is no array.
     """
 
     def __init__(self, env: gym.Env[Any, Any], index: int = 0, max_episode_steps: int | None = None) -> None:
@@ -60,12 +66,19 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._index = index
         self._limit = max_episode_steps or 2**63
         self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
+        self._action_type = env.action_space.dtype if isinstance(env.action_space, gym.spaces.MultiBinary) else None
+        self.declared_space: gym.Space[Any] = env.observation_space
+        """The environment's own observation space."""
+        self._flatten: Flattener | None = None
+        if isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple):
+            self._flatten = Flattener(env.observation_space)
+            self.observation_space = self._flatten.space()
         self._state_holder = _find_state_protocol(env)
         self._seed: int | None = None
         self._actions: list[Any] = []
         self._length = 0
-        shape = env.observation_space.shape
-        blank = None if shape is None else np.zeros(shape, env.observation_space.dtype)
+        shape = self.observation_space.shape
+        blank = None if shape is None else np.zeros(shape, self.observation_space.dtype)
         self._last: tuple[Any, bool, bool] = (blank, True, False)
         self.success: bool | None = None
         """Whether the last finished episode succeeded, by `is_success` or `success` of its last info; `None` where neither is there."""
@@ -79,6 +92,8 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             observation, info = self.env.reset(seed=seed, options=options)
         except Exception as error:
             raise EnvironmentFailedError(f"the environment raised in reset: {type(error).__name__}: {error}") from error
+        if self._flatten is not None:
+            observation = self._flatten(observation)
         self._last = (observation, False, False)
         return observation, info
 
@@ -87,17 +102,25 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         observation, terminated, truncated = self._last
         if terminated or truncated:
             return observation, 0.0, terminated, truncated, {}
-        action = int(action) if self._discrete else np.array(action)
+        action = int(action) if self._discrete else np.array(action, dtype=self._action_type)
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
         except Exception as error:
             raise EnvironmentFailedError(f"the environment raised in step {self._length + 1}: {type(error).__name__}: {error}") from error
         self._remember(action)
+        if self._flatten is not None:
+            observation = self._flatten(observation)
         truncated = bool(truncated) or self._length >= self._limit or bool(info.get("needs_reset", False))
         self._last = (observation, bool(terminated), truncated)
         if terminated or truncated:
             self.success = _success(info)
         return observation, float(reward), bool(terminated), truncated, info
+
+    @property
+    def lives(self) -> int:
+        """Lives left in an Atari game."""
+        game: Any = self.unwrapped
+        return int(game.ale.lives())
 
     def save_episode(self) -> StateTree:
         """Returns the running episode, so that `restore_episode` of a freshly made environment finds back into it."""

@@ -39,7 +39,7 @@ def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = Non
     envs = _members(env, name)
     if envs is None:
         vector = GymVector(_without_autoreset(env, name), max_episode_steps)
-        array_layout(vector.single_observation_space)
+        _check_is_array(vector.single_observation_space)
         return vector
     if isinstance(env, VectorEnv):
         _without_autoreset(env, name)
@@ -97,10 +97,12 @@ class GymVector:
     Args:
         env: Stepped by nobody else.
         max_episode_steps: Time limit in env_steps; `None` for none.
+        resets_itself: Its ended slots begin idle episodes by themselves in the next step, unless they are reset before.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], max_episode_steps: int | None) -> None:
+    def __init__(self, env: VectorEnv[Any, Any, Any], max_episode_steps: int | None, *, resets_itself: bool = False) -> None:
         self._env: Any = env
+        self._resets_itself = resets_itself
         self.num_envs = env.num_envs
         self.single_observation_space: gym.Space[Any] = env.single_observation_space
         self.single_action_space: gym.Space[Any] = env.single_action_space
@@ -108,6 +110,8 @@ class GymVector:
         self._observation: Array = np.zeros(0)
         self._terminated = np.zeros(self.num_envs, np.bool_)
         self._truncated = np.ones(self.num_envs, np.bool_)
+        self._idle_over = np.ones(self.num_envs, np.bool_)
+        self._info: dict[str, Any] = {}
         self._lengths = np.zeros(self.num_envs, np.int64)
         self._seeds = [0] * self.num_envs
         self._actions: list[list[Any]] = [[] for _ in range(self.num_envs)]
@@ -115,7 +119,8 @@ class GymVector:
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` is true."""
         if mask.any():
-            self._observation = self._reset(mask, seeds)
+            begun = self._reset(mask, seeds)
+            self._observation = np.where(_rows(mask, begun), begun, self._observation) if self._observation.size else begun
             self._terminated[mask] = self._truncated[mask] = False
             self._lengths[mask] = 0
             for index in np.flatnonzero(mask).tolist():
@@ -125,9 +130,11 @@ class GymVector:
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots; those that wait run idle episodes, which nobody sees."""
         waiting = self._terminated | self._truncated
-        if waiting.any():
-            self._reset(waiting, [0] * self.num_envs)
+        ended = waiting & self._idle_over
+        if ended.any() and not self._resets_itself:
+            self._reset(ended, [0] * self.num_envs)
         observation, reward, terminated, truncated, info = self._stepped(actions)
+        self._idle_over = terminated | truncated
         running = ~waiting
         for index in np.flatnonzero(running).tolist():
             self._remember(index, actions[index])
@@ -143,6 +150,10 @@ class GymVector:
     def successes(self) -> list[bool | None]:
         """Returns nothing known."""
         return [None] * self.num_envs
+
+    def lives(self) -> npt.NDArray[np.int64]:
+        """Returns the lives left in each game [B], where the infos tell."""
+        return np.array(self._info["lives"], np.int64)
 
     def save_episodes(self) -> list[StateTree]:
         """Returns the running episode of each slot: its seed, its actions and the hash of its observation."""
@@ -189,7 +200,7 @@ class GymVector:
 
     def _reset(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         try:
-            observation, _ = self._env.reset(seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()})
+            observation, self._info = self._env.reset(seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()})
         except Exception as error:
             raise EnvironmentFailedError(f"the environment raised in reset: {type(error).__name__}: {error}") from error
         return np.array(observation)
@@ -199,6 +210,7 @@ class GymVector:
             observation, reward, terminated, truncated, info = self._env.step(actions)
         except Exception as error:
             raise EnvironmentFailedError(f"the environment raised in a step: {type(error).__name__}: {error}") from error
+        self._info = info
         return np.array(observation), np.asarray(reward, np.float64), np.asarray(terminated), np.asarray(truncated), info
 
 
@@ -227,6 +239,12 @@ def _without_autoreset(env: Any, name: str) -> VectorEnv[Any, Any, Any]:
         )
     checked: VectorEnv[Any, Any, Any] = env
     return checked
+
+
+def _check_is_array(space: gym.Space[Any]) -> None:
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        raise TypeError(f"{type(space).__name__} spaces of a vector environment are not flattened: hand over a list of its environments")
+    array_layout(space)
 
 
 def _check_alike(envs: list[gym.Env[Any, Any]], name: str) -> None:
@@ -275,6 +293,11 @@ def _flags(info: dict[str, Any], key: str, length: int) -> npt.NDArray[np.bool_]
         return np.zeros(length, np.bool_)
     present = np.asarray(info.get(f"_{key}", np.ones(length, np.bool_)), np.bool_)
     return np.array([bool(one) for one in said], np.bool_) & present
+
+
+def _rows(mask: npt.NDArray[np.bool_], array: Array) -> Array:
+    """Returns a mask of rows [B] as one that spreads over an array [B, ...]."""
+    return mask.reshape(-1, *(1,) * (array.ndim - 1))
 
 
 def _replayed(saved: StateTree, place: int, other: StateTree) -> Any:

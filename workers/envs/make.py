@@ -1,18 +1,28 @@
 """Makes environments from the definition's `EnvSpec`."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import Any
+from typing import Any, Final
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec as Registered
 
-from palestra.contract.documents import JsonScalar
+import workers.envs.own  # noqa: F401 - registers palestra/...
 from palestra.contract.envs import EnvSpec
 from workers.core.errors import DefinitionError, PartNotFoundError
+from workers.envs.atari import NativeGame, game_options, native_vector, preprocessed
 from workers.envs.episode import EpisodeEnv
-from workers.envs.vector import EpisodeVector, ProcessVector, SerialVector, array_layout
+from workers.envs.foreign import GymVector
+from workers.envs.heard import HeardVector
+from workers.envs.spaces import action_layout, array_layout
+from workers.envs.vector import EpisodeVector, ProcessVector, SerialVector
+
+_GAMES: Final = "ale_py"
+"""Registers the Atari games when it is imported."""
 
 
 def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: int | None = None) -> EpisodeVector:
@@ -29,19 +39,31 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
     """
     registered = _registered(spec.id)
     limit = _limit(registered, spec, max_episode_steps)
-    makers: list[Callable[[], EpisodeEnv]] = [
-        functools.partial(_make_one, registered, spec.kwargs, index, limit) for index in range(num_envs or spec.num_envs)
-    ]
+    count = num_envs or spec.num_envs
+    if spec.vectorization == "native":
+        return _make_native(registered, spec, count, limit)
+    makers: list[Callable[[], EpisodeEnv]] = [functools.partial(_make_one, registered, spec, index, limit) for index in range(count)]
     first = makers[0]()
-    try:
-        _check_spaces(spec.id, first)
-    except DefinitionError:
-        first.close()
-        raise
     if spec.vectorization == "sync":
         return SerialVector([lambda: first, *makers[1:]])
     first.close()
     return ProcessVector(makers)
+
+
+def make_training_vector(spec: EnvSpec) -> EpisodeVector:
+    """Returns the vector environment that an agent is trained on: that of `make_vector`, with what the agent hears of it beside.
+
+    Args:
+        spec: What to make.
+
+    Raises:
+        PartNotFoundError: Like `make_vector`.
+        DefinitionError: Like `make_vector`.
+    """
+    env, told = make_vector(spec), spec.preprocessing
+    if told is None or not (told.clip_rewards or told.terminal_on_life_loss):
+        return env
+    return HeardVector(env, told)
 
 
 def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None) -> EpisodeEnv:
@@ -52,7 +74,16 @@ def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None) -> Episod
         max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
     """
     registered = _registered(spec.id)
-    return _make_one(registered, {**spec.kwargs, "render_mode": "rgb_array"}, 0, _limit(registered, spec, max_episode_steps))
+    limit = _limit(registered, spec, max_episode_steps)
+    if spec.vectorization == "native" and spec.preprocessing is not None:
+        return EpisodeEnv(NativeGame(_make_native(registered, spec, 1, limit), spec.preprocessing.frame_skip))
+    return _make_one(registered, spec, 0, limit, render_mode="rgb_array")
+
+
+def register_games() -> None:
+    """Registers the Atari games, where ale-py is installed."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module(_GAMES)
 
 
 def _limit(registered: Registered, spec: EnvSpec, max_episode_steps: int | None) -> int | None:
@@ -61,30 +92,61 @@ def _limit(registered: Registered, spec: EnvSpec, max_episode_steps: int | None)
 
 def _registered(env_id: str) -> Registered:
     """Returns a copy of what the id stands for: processes that are started later may not know what was registered here by code."""
+    if env_id not in gym.registry and ":" not in env_id:
+        register_games()
     try:
         registered = deepcopy(gym.spec(env_id))
     except (ImportError, gym.error.Error) as error:
-        raise PartNotFoundError(f"{env_id} is not an environment of this worker: {error}") from error
+        hint = ": pip install 'palestra[atari]'" if env_id.startswith("ALE/") and importlib.util.find_spec(_GAMES) is None else ""
+        raise PartNotFoundError(f"{env_id} is not an environment of this worker: {error}{hint}") from error
     registered.order_enforce = False
     registered.disable_env_checker = True
     return registered
 
 
-def _make_one(registered: Registered, kwargs: Mapping[str, JsonScalar], index: int, limit: int | None) -> EpisodeEnv:
-    options: dict[str, Any] = {**kwargs, "max_episode_steps": -1}
+def _make_native(registered: Registered, spec: EnvSpec, count: int, limit: int | None) -> GymVector:
+    assert spec.preprocessing is not None
+    with _explained(registered, spec):
+        return native_vector(registered, spec.preprocessing, spec.kwargs, count, limit)
+
+
+def _make_one(registered: Registered, spec: EnvSpec, index: int, limit: int | None, **more: Any) -> EpisodeEnv:
+    with _explained(registered, spec):
+        bare = _bare(registered, spec, more)
     try:
-        env: gym.Env[Any, Any] = gym.make(registered, **options)
+        with _explained(registered, spec):
+            env = bare if spec.preprocessing is None else preprocessed(bare, spec.preprocessing)
+        return _with_episodes(registered.id, env, index, limit)
+    except BaseException:
+        bare.close()
+        raise
+
+
+def _bare(registered: Registered, spec: EnvSpec, more: dict[str, Any]) -> gym.Env[Any, Any]:
+    options: dict[str, Any] = dict(spec.kwargs) if spec.preprocessing is None else game_options(spec.preprocessing, spec.kwargs)
+    made: gym.Env[Any, Any] = gym.make(registered, **{**options, **more, "max_episode_steps": -1})
+    return made
+
+
+def _with_episodes(env_id: str, env: gym.Env[Any, Any], index: int, limit: int | None) -> EpisodeEnv:
+    try:
+        made = EpisodeEnv(env, index, limit)
+        array_layout(made.declared_space)
+        action_layout(made.action_space)
+    except TypeError as error:
+        raise DefinitionError(f"{env_id}: {error}") from error
+    return made
+
+
+@contextlib.contextmanager
+def _explained(registered: Registered, spec: EnvSpec) -> Iterator[None]:
+    """Turns what making an environment raises into what a user can act on."""
+    try:
+        yield
+    except (DefinitionError, PartNotFoundError):
+        raise
     except (ImportError, gym.error.DependencyNotInstalled) as error:
         raise PartNotFoundError(f"{registered.id} needs a package that this worker lacks: {error}") from error
     except Exception as error:
-        message = f"{registered.id} cannot be made with env.kwargs {dict(kwargs)}: {type(error).__name__}: {error}"
+        message = f"{registered.id} cannot be made with env.kwargs {dict(spec.kwargs)}: {type(error).__name__}: {error}"
         raise DefinitionError(message) from error
-    return EpisodeEnv(env, index, limit)
-
-
-def _check_spaces(env_id: str, env: EpisodeEnv) -> None:
-    try:
-        array_layout(env.observation_space)
-        array_layout(env.action_space)
-    except TypeError as error:
-        raise DefinitionError(f"{env_id}: {error}") from error

@@ -11,6 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from workers.core.types import Array, StateTree
 from workers.envs.episode import EpisodeEnv, Restored
+from workers.envs.spaces import array_layout as array_layout
 
 StepArrays = tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
@@ -20,6 +21,7 @@ class EpisodeVector(Protocol):
 
     num_envs: int
     single_observation_space: gym.Space[Any]
+    """As the environment declares it; of a `Dict` or `Tuple` the arrays hold the vectors of `workers.envs.spaces`."""
     single_action_space: gym.Space[Any]
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
@@ -64,8 +66,8 @@ class SerialVector(VectorEnv[Any, Any, Any]):
         first = self.envs[0]
         self.metadata = {**first.metadata, "autoreset_mode": AutoresetMode.DISABLED}
         self.render_mode = first.render_mode
-        self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.single_observation_space, self.single_action_space = first.declared_space, first.action_space
+        self.observation_space = batch_space(first.observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         shape, dtype = array_layout(self.single_observation_space)
         self._observation = np.zeros((self.num_envs, *shape), dtype)
@@ -104,6 +106,10 @@ class SerialVector(VectorEnv[Any, Any, Any]):
         """Returns for each slot whether its last finished episode succeeded."""
         return [env.success for env in self.envs]
 
+    def lives(self) -> npt.NDArray[np.int64]:
+        """Returns the lives left in each Atari game [B]."""
+        return np.array([env.lives for env in self.envs], np.int64)
+
     def save_episodes(self) -> list[StateTree]:
         """Returns the running episode of each slot."""
         return [env.save_episode() for env in self.envs]
@@ -130,7 +136,7 @@ class ProcessVector:
         self._env: Any = AsyncVectorEnv(list(makers), copy=False, autoreset_mode=AutoresetMode.DISABLED, context="spawn")
         self._observation: Array = np.zeros(0)
         self.num_envs = self._env.num_envs
-        self.single_observation_space: gym.Space[Any] = self._env.single_observation_space
+        self.single_observation_space: gym.Space[Any] = self._env.get_attr("declared_space")[0]
         self.single_action_space: gym.Space[Any] = self._env.single_action_space
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
@@ -149,6 +155,10 @@ class ProcessVector:
         """Returns for each slot whether its last finished episode succeeded."""
         return list(self._env.get_attr("success"))
 
+    def lives(self) -> npt.NDArray[np.int64]:
+        """Returns the lives left in each Atari game [B]."""
+        return np.array(self._env.get_attr("lives"), np.int64)
+
     def save_episodes(self) -> list[StateTree]:
         """Returns the running episode of each slot."""
         return list(self._env.call("save_episode"))
@@ -160,14 +170,3 @@ class ProcessVector:
     def close(self) -> None:
         """Ends the processes."""
         self._env.close()
-
-
-def array_layout(space: gym.Space[Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Returns shape and dtype of one element of a space whose elements are arrays or numbers.
-
-    Raises:
-        TypeError: If they are not.
-    """
-    if space.shape is None or space.dtype is None or isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
-        raise TypeError(f"{type(space).__name__} spaces cannot be stored as one array: flatten them with a wrapper")
-    return space.shape, np.dtype(space.dtype)

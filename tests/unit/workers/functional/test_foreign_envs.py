@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from tests.support.line_env import Counting, FromSeed, Line, Steady
-from tests.support.odd_envs import Nested, Restless
+from tests.support.odd_envs import Nested, Restless, Wordy
 from workers.core.errors import EnvironmentFailedError
 from workers.envs.foreign import GymVector, as_vector, clear_statistics, copy_of, statistics_of
 
@@ -28,8 +28,10 @@ def test_a_list_must_fit_together() -> None:
         as_vector([env, Restless()])
     with pytest.raises(TypeError, match="env: a list is no"):
         as_vector([])
-    with pytest.raises(TypeError, match="Dict spaces cannot be stored"):
-        as_vector(Nested())
+    with pytest.raises(TypeError, match=r"Text spaces, here a\.0, cannot be part"):
+        as_vector(Wordy())
+    with pytest.raises(TypeError, match="Dict spaces of a vector environment are not flattened"):
+        as_vector(VectorWrapper(SyncVectorEnv([Nested], autoreset_mode=AutoresetMode.DISABLED)))
 
 
 def test_environments_of_a_sync_vector_are_stepped_one_by_one() -> None:

@@ -1,0 +1,156 @@
+"""Atari games of ale-py with the usual preprocessing.
+
+Two ways with the same settings: Gymnasium's wrappers around one game, and the vector that ale-py brings along, which works in threads
+of its own. Each repeats an episode from its seed, but not the other's: screens are scaled and idle starts drawn differently. Both show
+frames of zeros before the first one of a game. Rewards are never clipped here, nor is a lost life an end: see `workers.envs.heard`.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import EnvSpec as Registered
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.wrappers import AtariPreprocessing as Preprocessed
+from gymnasium.wrappers import FrameStackObservation
+
+from palestra.contract.documents import JsonScalar
+from palestra.contract.envs import AtariPreprocessing
+from workers.core.errors import DefinitionError
+from workers.core.types import Array
+from workers.envs.foreign import GymVector
+
+_TAKEN: Final = frozenset({"frameskip", "obs_type"})
+"""Arguments of the games that the preprocessing sets."""
+_FRAMES_PER_SECOND: Final = 60
+_ENLARGED: Final = 4
+
+
+def game_options(spec: AtariPreprocessing, kwargs: Mapping[str, JsonScalar]) -> dict[str, Any]:
+    """Returns the arguments of one game below the wrappers of `preprocessed`.
+
+    Raises:
+        DefinitionError: If `kwargs` says what the preprocessing says.
+    """
+    _check_options(kwargs)
+    return {**kwargs, "frameskip": 1, "obs_type": "grayscale" if spec.grayscale else "rgb"}
+
+
+def preprocessed(game: gym.Env[Any, Any], spec: AtariPreprocessing) -> gym.Env[Any, Any]:
+    """Returns a game whose observations are stacked frames, uint8 [frame_stack, screen_size, screen_size(, 3)].
+
+    Args:
+        game: Made with `game_options`.
+        spec: What to do.
+
+    Raises:
+        DefinitionError: If it is not a game of ale-py.
+        gymnasium.error.DependencyNotInstalled: If there is no OpenCV.
+    """
+    if not hasattr(game.unwrapped, "ale"):
+        raise DefinitionError("env.preprocessing: this is not a game of ale-py, such as ALE/Pong-v5: leave preprocessing out")
+    frames = Preprocessed(
+        game, noop_max=spec.noop_max, frame_skip=spec.frame_skip, screen_size=spec.screen_size, grayscale_obs=spec.grayscale
+    )
+    return FrameStackObservation(frames, spec.frame_stack, padding_type="zero")
+
+
+def native_vector(
+    registered: Registered, spec: AtariPreprocessing, kwargs: Mapping[str, JsonScalar], num_envs: int, limit: int | None
+) -> GymVector:
+    """Returns ale-py's own vector: several times the steps per second of the wrappers, on one core already.
+
+    Args:
+        registered: The game.
+        spec: Its preprocessing.
+        kwargs: Arguments of ale-py's vector.
+        num_envs: Copies.
+        limit: Time limit in env_steps.
+
+    Raises:
+        DefinitionError: If the game has no such vector.
+    """
+    _check_options(kwargs)
+    if registered.vector_entry_point is None or "ale_py" not in str(registered.vector_entry_point):
+        raise DefinitionError(f"env.vectorization: {registered.id} has no vector of its own; choose sync, or a game named ALE/...-v5")
+    options = {
+        **kwargs,
+        "frameskip": spec.frame_skip,
+        "img_height": spec.screen_size,
+        "img_width": spec.screen_size,
+        "grayscale": spec.grayscale,
+        "stack_num": spec.frame_stack,
+        "noop_max": spec.noop_max,
+        "reward_clipping": False,
+        "use_fire_reset": False,
+        "num_threads": min(num_envs, len(os.sched_getaffinity(0))),
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+    vector = gym.make_vec(registered, num_envs, vectorization_mode="vector_entry_point", **options)
+    return GymVector(_MaskedSeeds(vector), limit, resets_itself=True)
+
+
+class NativeGame(gym.Env[Array, int]):
+    """One game of ale-py's vector, so that an episode of it can be filmed: its pictures are the frames that the agent sees.
+
+    Args:
+        vector: Of one copy; owned.
+        frame_skip: Frames per env_step.
+    """
+
+    def __init__(self, vector: GymVector, frame_skip: int) -> None:
+        self._vector = vector
+        self._frames: Array = np.zeros(vector.single_observation_space.shape or (), np.uint8)
+        self.observation_space, self.action_space = vector.single_observation_space, vector.single_action_space
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": _FRAMES_PER_SECOND / frame_skip}
+        self.render_mode = "rgb_array"
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Begins an episode."""
+        super().reset(seed=seed, options=options)
+        self._frames = self._vector.begin(np.ones(1, np.bool_), [int(self.np_random.integers(2**31)) if seed is None else seed])[0]
+        return self._frames, {}
+
+    def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Steps on."""
+        observation, reward, terminated, truncated = self._vector.advance(np.array([action], np.int64))
+        self._frames = observation[0]
+        return self._frames, float(reward[0]), bool(terminated[0]), bool(truncated[0]), {}
+
+    def render(self) -> Any:
+        """Returns the newest frame, enlarged, uint8 [height, width, 3]."""
+        frame = self._frames[-1]
+        coloured = frame if frame.ndim == 3 else np.repeat(frame[:, :, None], 3, axis=2)
+        return coloured.repeat(_ENLARGED, axis=0).repeat(_ENLARGED, axis=1)
+
+    def close(self) -> None:
+        """Closes the vector."""
+        self._vector.close()
+
+
+class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
+    """Resets ale-py's vector as Gymnasium's are: a seed for each copy, of which the mask chooses.
+
+    The vector resets an ended game by itself in the next step; a reset before that takes its place, and nobody sees the idle games.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        super().__init__(env)
+        self._begun = False
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, np.bool_))
+        seeds = np.asarray(seed)
+        if not self._begun:
+            self._begun = True
+            result = self.env.reset(seed=cast("Any", seeds))
+            if mask.all():
+                return result
+        return self.env.reset(seed=cast("Any", seeds[mask]), options={"reset_mask": mask})
+
+
+def _check_options(kwargs: Mapping[str, JsonScalar]) -> None:
+    if taken := _TAKEN & set(kwargs):
+        raise DefinitionError(f"env.kwargs.{min(taken)}: preprocessing sets it; use env.preprocessing, or leave one of them out")

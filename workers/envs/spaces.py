@@ -1,0 +1,125 @@
+"""How elements of Gymnasium spaces become arrays.
+
+Boxes, discrete spaces and their multiples are arrays already. A `Dict` or `Tuple`, nested at will, becomes one float32 vector in the
+order of `gymnasium.spaces.utils.flatten`: boxes and binaries row by row, discrete values as one-hot vectors.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import Space, spaces
+
+Layout = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and dtype of one element."""
+
+
+class _Part(NamedTuple):
+    """A leaf of a nested space."""
+
+    path: tuple[str | int, ...]
+    space: Space[Any]
+    begin: int
+    end: int
+    ones: npt.NDArray[np.int64] | None
+    """For discrete values [n]: the place of the one that stands for the value 0; `None` for arrays."""
+
+
+class Flattener:
+    """Flattens elements of a `Dict` or `Tuple` space.
+
+    Args:
+        space: Of boxes, binaries and discrete spaces.
+
+    Raises:
+        TypeError: If a part is of another kind, or there is none.
+    """
+
+    def __init__(self, space: spaces.Dict | spaces.Tuple) -> None:
+        self._parts = tuple(_parts(space))
+        if not self._parts:
+            raise TypeError(f"{type(space).__name__} space without parts: there is nothing to observe")
+        self.size = self._parts[-1].end
+        """Length of the vector."""
+
+    def __call__(self, element: Any) -> npt.NDArray[np.float32]:
+        """Returns float32 [size]."""
+        flat = np.zeros(self.size, np.float32)
+        for path, _, begin, end, ones in self._parts:
+            value = element
+            for key in path:
+                value = value[key]
+            if ones is None:
+                flat[begin:end] = np.asarray(value).reshape(-1)
+            else:
+                flat[ones + np.asarray(value).reshape(-1)] = 1.0
+        return flat
+
+    def space(self) -> spaces.Box:
+        """Returns the space of the vectors."""
+        low, high = np.zeros(self.size, np.float32), np.ones(self.size, np.float32)
+        for _, space, begin, end, _ in self._parts:
+            if isinstance(space, spaces.Box):
+                low[begin:end], high[begin:end] = space.low.reshape(-1), space.high.reshape(-1)
+        return spaces.Box(low, high, dtype=np.float32)
+
+
+def array_layout(space: Space[Any]) -> Layout:
+    """Returns shape and dtype of one observation as it is stored: that of the space, or of the vector of a `Dict` or `Tuple`.
+
+    Raises:
+        TypeError: If its elements are no arrays.
+    """
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        return (Flattener(space).size,), np.dtype(np.float32)
+    if space.shape is None or space.dtype is None:
+        raise TypeError(f"{type(space).__name__} spaces cannot be stored as one array: turn them into a Box with a wrapper")
+    return space.shape, np.dtype(space.dtype)
+
+
+def action_layout(space: Space[Any]) -> Layout:
+    """Returns shape and dtype of one action as it is stored: int64 for discrete spaces and their multiples, else that of the space.
+
+    Raises:
+        TypeError: If its elements are no arrays.
+    """
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        raise TypeError(f"{type(space).__name__} spaces of actions cannot be stored as one array: turn them into a Box or a MultiDiscrete")
+    shape, dtype = array_layout(space)
+    return shape, np.dtype(np.int64) if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary) else dtype
+
+
+def _parts(space: Space[Any]) -> Iterator[_Part]:
+    begin = 0
+    for path, leaf in _leaves(space, ()):
+        size, ones = _places(leaf, begin, path)
+        yield _Part(path, leaf, begin, begin + size, ones)
+        begin += size
+
+
+def _leaves(space: Space[Any], path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Space[Any]]]:
+    match space:
+        case spaces.Dict():
+            for key, inner in space.spaces.items():
+                yield from _leaves(inner, (*path, key))
+        case spaces.Tuple():
+            for index, inner in enumerate(space.spaces):
+                yield from _leaves(inner, (*path, index))
+        case _:
+            yield path, space
+
+
+def _places(leaf: Space[Any], begin: int, path: tuple[str | int, ...]) -> tuple[int, npt.NDArray[np.int64] | None]:
+    """Returns how many numbers a leaf takes, and where the ones of discrete values lie."""
+    match leaf:
+        case spaces.Box() | spaces.MultiBinary():
+            return math.prod(leaf.shape), None
+        case spaces.Discrete():
+            return int(leaf.n), np.array([begin - int(leaf.start)], np.int64)
+        case spaces.MultiDiscrete():
+            sizes, starts = leaf.nvec.reshape(-1), np.asarray(leaf.start).reshape(-1)
+            return int(sizes.sum()), (begin + np.cumsum(sizes) - sizes - starts).astype(np.int64)
+    where = ".".join(map(str, path))
+    raise TypeError(f"{type(leaf).__name__} spaces, here {where}, cannot be part of one vector: leave it out with a wrapper")
