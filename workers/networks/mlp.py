@@ -1,24 +1,55 @@
 """Multi-layer perceptrons as functions of their parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from workers.networks import initial
 from workers.networks.layout import Parameters
 
 Activation = Literal["relu", "tanh"]
+Floats = npt.NDArray[np.float32]
 
 _ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"relu": torch.relu, "tanh": torch.tanh}
+_ZERO: Final = np.float32(0)
+
+
+def affine(inputs: Floats, weight: Floats, bias: Floats) -> Floats:
+    """Returns a new array, inputs times the transposed weight plus bias.
+
+    Args:
+        inputs: float32 [..., inputs]; [n, N, inputs] for stacked layers.
+        weight: float32 [outputs, inputs] or stacked [n, outputs, inputs].
+        bias: float32 [outputs] or stacked [n, outputs].
+    """
+    outputs: Floats
+    if weight.ndim == 2:  # not the other branch for both: dot is quicker than matmul for few rows
+        outputs = inputs.dot(weight.T)
+        outputs += bias
+    else:
+        outputs = np.matmul(inputs, weight.swapaxes(1, 2))
+        outputs += bias[:, None]
+    return outputs
+
+
+def activate(values: Floats, activation: Activation) -> None:
+    """Applies a non-linearity in place."""
+    if activation == "relu":
+        np.maximum(values, _ZERO, out=values)
+    else:
+        np.tanh(values, out=values)
 
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """Fully connected layers with a non-linearity between them and none behind the last.
+    """Fully connected layers with a non-linearity between them.
 
     Holds shapes and names only: the numbers are passed in.
     """
@@ -26,38 +57,60 @@ class Mlp:
     prefix: str
     """First part of each parameter's name; `q` gives `q.0.weight`, `q.0.bias`, `q.1.weight` …"""
     sizes: tuple[int, ...]
-    """Inputs, units of each hidden layer, outputs."""
+    """Inputs, units of each hidden layer, outputs. One size alone makes the identity."""
     activation: Activation = "relu"
-    _layers: tuple[tuple[str, str], ...] = field(init=False, repr=False)
+    activate_last: bool = False
+    """Whether the non-linearity follows the last layer too: what comes out are features for another network."""
+    _layers: tuple[tuple[str, str, bool], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        layers = tuple((f"{self.prefix}.{i}.weight", f"{self.prefix}.{i}.bias") for i in range(len(self.sizes) - 1))
+        count = len(self.sizes) - 1
+        names = [f"{self.prefix}.{index}" for index in range(count)]
+        layers = tuple((f"{name}.weight", f"{name}.bias", self.activate_last or index < count - 1) for index, name in enumerate(names))
         object.__setattr__(self, "_layers", layers)
 
+    @property
+    def outputs(self) -> int:
+        """Length of the vector that comes out."""
+        return self.sizes[-1]
+
     def __call__(self, parameters: Parameters, inputs: Tensor) -> Tensor:
-        """Returns outputs float32 [N, outputs] of inputs float32 [N, inputs]."""
-        activate = _ACTIVATIONS[self.activation]
-        *hidden, (last_weight, last_bias) = self._layers
-        for weight, bias in hidden:
-            inputs = activate(linear(inputs, parameters[weight], parameters[bias]))
-        return linear(inputs, parameters[last_weight], parameters[last_bias])
+        """Returns outputs float32 [..., outputs] of inputs float32 [..., inputs]."""
+        function = _ACTIVATIONS[self.activation]
+        for weight, bias, activated in self._layers:
+            inputs = linear(inputs, parameters[weight], parameters[bias])
+            if activated:
+                inputs = function(inputs)
+        return inputs
+
+    def forward_numpy(self, parameters: Mapping[str, Floats], inputs: Floats) -> Floats:
+        """The same function in numpy: a third of the time of torch's for the few rows of acting.
+
+        Args:
+            parameters: Arrays by name, float32; or of several networks stacked, weights [n, outputs, inputs] and biases [n, outputs].
+            inputs: float32 [N, inputs]; or [n, N, inputs] for stacked networks.
+
+        Returns:
+            A new array [N, outputs] or [n, N, outputs].
+        """
+        for weight, bias, activated in self._layers:
+            inputs = affine(inputs, parameters[weight], parameters[bias])
+            if activated:
+                activate(inputs, self.activation)
+        return inputs
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Returns the shape of each parameter: weights [outputs, inputs], biases [outputs]."""
-        shapes: dict[str, tuple[int, ...]] = {}
-        for (weight, bias), (inputs, outputs) in zip(self._layers, pairwise(self.sizes), strict=True):
-            shapes[weight] = (outputs, inputs)
-            shapes[bias] = (outputs,)
-        return shapes
+        return initial.layer_shapes(self._weights())
 
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)): the initialisation of `torch.nn.Linear`."""
-        parameters: dict[str, Tensor] = {}
-        for (weight, bias), (inputs, outputs) in zip(self._layers, pairwise(self.sizes), strict=True):
-            bound = inputs**-0.5
-            parameters[weight] = torch.empty(outputs, inputs).uniform_(-bound, bound, generator=generator)
-            parameters[bias] = torch.empty(outputs).uniform_(-bound, bound, generator=generator)
-        return parameters
+    def initial_uniform(self, generator: torch.Generator, *, last: float | None = None) -> dict[str, Tensor]:
+        """Returns weights and biases drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)): the initialisation of `torch.nn.Linear`.
+
+        Args:
+            generator: Source of randomness.
+            last: Bound of the last layer instead, such as `workers.networks.initial.DDPG_BOUND`.
+        """
+        return initial.initial_uniform(self._weights(), generator, last)
 
     def initial_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
         """Returns orthogonal weights and zero biases, as on-policy agents use them (Engstrom et al. 2020, "Implementation Matters").
@@ -66,10 +119,7 @@ class Mlp:
             generator: Source of randomness.
             gain: Scale of the last layer; hidden layers have sqrt(2).
         """
-        parameters: dict[str, Tensor] = {}
-        for index, (weight, bias) in enumerate(self._layers):
-            outputs, inputs = self.sizes[index + 1], self.sizes[index]
-            scale = gain if index == len(self._layers) - 1 else 2**0.5
-            parameters[weight] = torch.nn.init.orthogonal_(torch.empty(outputs, inputs), scale, generator=generator)
-            parameters[bias] = torch.zeros(outputs)
-        return parameters
+        return initial.initial_orthogonal(self._weights(), generator, gain=gain)
+
+    def _weights(self) -> dict[str, tuple[int, ...]]:
+        return {f"{self.prefix}.{index}": (outputs, inputs) for index, (inputs, outputs) in enumerate(pairwise(self.sizes))}

@@ -1,10 +1,7 @@
-import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
 
-from workers.core.errors import DefinitionError
-from workers.networks.encoding import encoding_of
+from workers.networks.initial import DDPG_BOUND
 from workers.networks.layout import Layout
 from workers.networks.mlp import Mlp
 
@@ -61,27 +58,16 @@ def test_initial_orthogonal_has_orthogonal_rows_of_the_gain() -> None:
     assert not parameters["v.0.bias"].any()
 
 
-@pytest.mark.parametrize(
-    ("space", "observation", "expected"),
-    [
-        (spaces.Box(-1, 1, (2,), np.float32), np.float32([[1, 2]]), [[1, 2]]),
-        (spaces.Box(-1, 1, (2, 2), np.float64), np.float32([[[1, 2], [3, 4]]]), [[1, 2, 3, 4]]),
-        (spaces.Box(0, 255, (1, 2), np.uint8), np.uint8([[[0, 255]]]), [[0, 1]]),
-        (spaces.Discrete(3), np.int64([2, 0]), [[0, 0, 1], [1, 0, 0]]),
-        (spaces.Discrete(3, start=-1), np.int64([-1]), [[1, 0, 0]]),
-        (spaces.MultiBinary(3), np.int8([[1, 0, 1]]), [[1, 0, 1]]),
-        (spaces.Box(-1, 1, (), np.float32), np.float32([1, 2]), [[1], [2]]),
-    ],
-)
-def test_encoding(space, observation, expected) -> None:
-    encoding = encoding_of(space)
-    encoded = encoding(torch.from_numpy(observation))
-    assert encoded.dtype == torch.float32
-    assert encoded.shape[1] == encoding.size
-    torch.testing.assert_close(encoded, torch.tensor(expected, dtype=torch.float32))
+def test_the_last_layer_may_begin_near_zero() -> None:
+    parameters = Mlp("a", (16, 32, 4)).initial_uniform(torch.Generator().manual_seed(0), last=DDPG_BOUND)
+    assert 0.2 < parameters["a.0.weight"].abs().max() <= 0.25
+    assert 0.0025 < parameters["a.1.weight"].abs().max() <= 0.003
+    assert parameters["a.1.bias"].abs().max() <= 0.003
 
 
-def test_encoding_stores_doubles_as_floats_and_refuses_composite_spaces() -> None:
-    assert encoding_of(spaces.Box(-1, 1, (2,), np.float64)).dtype == np.float32
-    with pytest.raises(DefinitionError, match="wrap the environment"):
-        encoding_of(spaces.Dict({"a": spaces.Discrete(2)}))
+def test_features_are_activated_and_one_size_alone_is_the_identity() -> None:
+    torso, inputs = Mlp("t", (3, 5), activate_last=True), torch.randn(4, 3)
+    parameters = torso.initial_uniform(torch.Generator().manual_seed(0))
+    torch.testing.assert_close(torso(parameters, inputs), torch.relu(inputs @ parameters["t.0.weight"].T + parameters["t.0.bias"]))
+    assert Mlp("t", (3,))({}, inputs) is inputs
+    assert Mlp("t", (3,)).shapes() == {}

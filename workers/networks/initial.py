@@ -1,0 +1,73 @@
+"""Initial values of weights and biases, drawn from a generator of torch on the CPU."""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+from torch import Tensor
+
+DDPG_BOUND: Final = 3e-3
+"""Bound of the last layer of actors and critics that begin near 0 (Lillicrap et al. 2016, section 7)."""
+
+
+def uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:
+    """Returns float32 [*shape] from U(-bound, bound)."""
+    return torch.empty(shape).uniform_(-bound, bound, generator=generator)
+
+
+def fan_in(shape: tuple[int, ...]) -> int:
+    """Returns how many inputs one output of a weight [outputs, inputs, ...] has."""
+    return math.prod(shape[1:])
+
+
+def linear_uniform(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Returns weight [*shape] and bias [outputs] from U(-1/sqrt(fan-in), 1/sqrt(fan-in)), as `torch.nn.Linear` and `Conv2d` begin."""
+    bound = fan_in(shape) ** -0.5
+    return uniform(shape, bound, generator), uniform(shape[:1], bound, generator)
+
+
+def linear_orthogonal(shape: tuple[int, ...], gain: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Returns a weight [*shape] whose rows, or columns where those are fewer, are orthogonal with length `gain`, and a bias of zeros."""
+    return torch.nn.init.orthogonal_(torch.empty(shape), gain, generator=generator), torch.zeros(shape[:1])
+
+
+def initial_uniform(weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, last: float | None = None) -> dict[str, Tensor]:
+    """Returns weights and biases of layers as `linear_uniform` draws them.
+
+    Args:
+        weights: Shape of the weight of each layer by the layer's name, in order.
+        generator: Source of randomness.
+        last: Bound of weight and bias of the last layer instead, such as `DDPG_BOUND`.
+    """
+    parameters: dict[str, Tensor] = {}
+    for index, (name, shape) in enumerate(weights.items()):
+        if last is not None and index == len(weights) - 1:
+            weight, bias = uniform(shape, last, generator), uniform(shape[:1], last, generator)
+        else:
+            weight, bias = linear_uniform(shape, generator)
+        parameters[f"{name}.weight"], parameters[f"{name}.bias"] = weight, bias
+    return parameters
+
+
+def initial_orthogonal(weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
+    """Returns orthogonal weights and zero biases, as on-policy agents use them (Engstrom et al. 2020, "Implementation Matters").
+
+    Args:
+        weights: Shape of the weight of each layer by the layer's name, in order.
+        generator: Source of randomness.
+        gain: Scale of the last layer; the others have sqrt(2).
+    """
+    parameters: dict[str, Tensor] = {}
+    for index, (name, shape) in enumerate(weights.items()):
+        scale = gain if index == len(weights) - 1 else 2**0.5
+        parameters[f"{name}.weight"], parameters[f"{name}.bias"] = linear_orthogonal(shape, scale, generator)
+    return parameters
+
+
+def layer_shapes(weights: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of weights and biases by the layers' weights."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, shape in weights.items():
+        shapes[f"{name}.weight"], shapes[f"{name}.bias"] = shape, shape[:1]
+    return shapes

@@ -1,0 +1,230 @@
+"""Running statistics that bring observations and rewards to unit size.
+
+An agent updates them while it collects, never while it is evaluated, and keeps their state with its own: a snapshot holds them, and an
+exported policy the two tensors that they come to.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from workers.core.types import Array, StateTree
+
+Doubles = npt.NDArray[np.float64]
+
+
+class RunningMoments:
+    """Mean and variance of everything seen, by the parallel update of Chan, Golub & LeVeque (1983) in double precision.
+
+    Args:
+        shape: Shape of one sample; each entry has statistics of its own.
+    """
+
+    __slots__ = ("_squares", "count", "mean")
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.count = 0
+        self.mean: Doubles = np.zeros(shape)
+        self._squares: Doubles = np.zeros(shape)
+
+    @property
+    def variance(self) -> Doubles:
+        """Mean squared distance from the mean; 1 while fewer than two samples were seen."""
+        return self._squares / self.count if self.count > 1 else np.ones_like(self._squares)
+
+    def update(self, samples: Array) -> None:
+        """Takes in samples [N, *shape], perhaps none."""
+        count = len(samples)
+        if count == 0:
+            return
+        values = samples.astype(np.float64)
+        mean = values.mean(0)
+        self._merge(count, mean, np.square(values - mean).sum(0))
+
+    def merge(self, other: "RunningMoments") -> None:
+        """Takes in all that another one has seen."""
+        if other.count:
+            self._merge(other.count, other.mean, other._squares)  # noqa: SLF001 - of the same class
+
+    def state_dict(self) -> StateTree:
+        """Returns the number of samples, their mean, and the sum of the squared distances from it."""
+        return {"count": self.count, "mean": self.mean.copy(), "squares": self._squares.copy()}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the statistics to a captured state.
+
+        Raises:
+            ValueError: If they are of samples of another shape.
+        """
+        mean, squares = np.array(state["mean"], np.float64), np.array(state["squares"], np.float64)
+        if mean.shape != self.mean.shape:
+            raise ValueError(f"the stored statistics do not fit: expected samples of shape {self.mean.shape}, got {mean.shape}")
+        self.count, self.mean, self._squares = int(state["count"]), mean, squares
+
+    def _merge(self, count: int, mean: Doubles, squares: Doubles) -> None:
+        total = self.count + count
+        distance = mean - self.mean
+        self.mean = self.mean + distance * (count / total)
+        self._squares = self._squares + squares + np.square(distance) * (self.count * count / total)
+        self.count = total
+
+
+class _Freezable:
+    """Statistics that stand still while frozen."""
+
+    def __init__(self) -> None:
+        self._frozen = False
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether `update` changes nothing."""
+        return self._frozen
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Freezes for the body; what was before comes back however the body is left."""
+        before, self._frozen = self._frozen, True
+        try:
+            yield
+        finally:
+            self._frozen = before
+
+
+class ObservationNormaliser(_Freezable):
+    """(x - mean) / sqrt(variance + epsilon), clipped, over all environments of a run; each entry by itself.
+
+    Args:
+        shape: Shape of one observation.
+        clip: Bound of what comes out.
+        epsilon: Added to the variance.
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, clip: float = 10.0, epsilon: float = 1e-8) -> None:
+        super().__init__()
+        self._clip, self._epsilon = clip, epsilon
+        self.moments = RunningMoments(shape)
+        self._refresh()
+
+    @property
+    def clip(self) -> float:
+        """Bound of what comes out."""
+        return self._clip
+
+    def update(self, batch: Array) -> None:
+        """Takes in observations [N, *shape]; nothing while frozen."""
+        if not self._frozen and len(batch):
+            self.moments.update(batch)
+            self._refresh()
+
+    def __call__(self, observation: Array) -> npt.NDArray[np.float32]:
+        """Returns normalised observations float32 [..., *shape] of observations [..., *shape]. Changes no statistics."""
+        result: npt.NDArray[np.float32] = observation.astype(np.float32)
+        result -= self._mean
+        result *= self._scale
+        np.maximum(result, -self._clip, out=result)
+        return np.minimum(result, self._clip, out=result)
+
+    def tensors(self, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+        """Returns copies of mean and scale, float32 [*shape] each, for `normalise`."""
+        return torch.tensor(self._mean, device=device), torch.tensor(self._scale, device=device)
+
+    def state_dict(self) -> StateTree:
+        """Returns the statistics."""
+        return self.moments.state_dict()
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the statistics to a captured state; raises ValueError where it is of another shape."""
+        self.moments.load_state_dict(state)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._mean = self.moments.mean.astype(np.float32)
+        self._scale = (1 / np.sqrt(self.moments.variance + self._epsilon)).astype(np.float32)
+
+
+def normalise(observation: Tensor, mean: Tensor, scale: Tensor, clip: float = 10.0) -> Tensor:
+    """Returns what `ObservationNormaliser` makes of observations [N, *shape], as a pure function of tensors.
+
+    Args:
+        observation: Any dtype.
+        mean: float32 [*shape].
+        scale: float32 [*shape].
+        clip: Bound of what comes out.
+    """
+    return ((observation.float() - mean) * scale).clamp(-clip, clip)
+
+
+class RewardNormaliser(_Freezable):
+    """r / sqrt(variance of the discounted return + epsilon), clipped; nothing is subtracted, so signs stay.
+
+    The return runs backwards, R <- gamma R + r, for each environment, and begins again at 0 after an episode. The rule is that of
+    Gymnasium's `NormalizeReward` and of Stable-Baselines3's `VecNormalize`.
+
+    Args:
+        num_envs: B.
+        gamma: Discount factor of the agent.
+        clip: Bound of what comes out.
+        epsilon: Added to the variance.
+    """
+
+    def __init__(self, num_envs: int, gamma: float, *, clip: float = 10.0, epsilon: float = 1e-8) -> None:
+        super().__init__()
+        self._gamma, self._clip, self._epsilon = gamma, clip, epsilon
+        self._returns: Doubles = np.zeros(num_envs)
+        self.moments = RunningMoments(())
+
+    @property
+    def clip(self) -> float:
+        """Bound of what comes out."""
+        return self._clip
+
+    @property
+    def scale(self) -> float:
+        """Factor on rewards, before they are clipped."""
+        return 1 / math.sqrt(float(self.moments.variance) + self._epsilon)
+
+    def update(self, reward: Array, ended: Array, active: Array | None = None) -> None:
+        """Takes in T vector steps; nothing while frozen. Steps given one by one or together make the same statistics, but for rounding.
+
+        Args:
+            reward: [T, B].
+            ended: bool [T, B]: terminated or truncated with this step.
+            active: bool [T, B]: false where a slot waited, whose reward is none; `None` for all true.
+        """
+        if self._frozen:
+            return
+        seen, returns = np.empty(reward.shape), self._returns
+        for t in range(len(reward)):
+            grown = self._gamma * returns + reward[t]
+            seen[t] = grown
+            begun = np.where(ended[t], 0.0, grown)
+            returns = begun if active is None else np.where(active[t], begun, returns)
+        self._returns = returns
+        self.moments.update(seen.reshape(-1) if active is None else seen[active])
+
+    def __call__(self, reward: Array) -> npt.NDArray[np.float32]:
+        """Returns normalised rewards float32 [...] of rewards [...]. Changes no statistics."""
+        scaled = (reward * self.scale).astype(np.float32)
+        np.maximum(scaled, -self._clip, out=scaled)
+        return np.minimum(scaled, self._clip, out=scaled)
+
+    def state_dict(self) -> StateTree:
+        """Returns the statistics and the running returns."""
+        return {**self.moments.state_dict(), "returns": self._returns.copy()}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings everything to a captured state.
+
+        Raises:
+            ValueError: If it is of another number of environments.
+        """
+        returns = np.array(state["returns"], np.float64)
+        if returns.shape != self._returns.shape:
+            raise ValueError(f"the stored returns do not fit: expected {len(self._returns)} environments, got {returns.shape}")
+        self.moments.load_state_dict(state)
+        self._returns = returns

@@ -1,0 +1,117 @@
+"""Recurrent cells as functions of their parameters: LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from workers.networks import initial
+from workers.networks.layout import Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """One recurrent layer with the arithmetic of `torch.nn.LSTMCell` or `GRUCell`; its state is one tensor.
+
+    N samples, T steps, H units, S numbers of state: H for a GRU; 2 H for an LSTM, the output, then the cell.
+    """
+
+    prefix: str
+    """First part of each parameter's name; `memory` gives `memory.inputs.weight`, `memory.state.weight` and their biases."""
+    inputs: int
+    """Length of the vector that comes in."""
+    units: int
+    """H, the length of the vector that comes out."""
+    kind: Literal["lstm", "gru"] = "lstm"
+
+    @property
+    def outputs(self) -> int:
+        """H."""
+        return self.units
+
+    @property
+    def state_size(self) -> int:
+        """S."""
+        return 2 * self.units if self.kind == "lstm" else self.units
+
+    def __call__(self, parameters: Parameters, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Makes one step.
+
+        Args:
+            parameters: By name.
+            inputs: float32 [N, inputs].
+            state: float32 [N, S]; zeros where an episode begins.
+
+        Returns:
+            Output float32 [N, H] and the next state [N, S].
+        """
+        return self._step(parameters, self._from_inputs(parameters, inputs), state)
+
+    def unroll(self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor) -> tuple[Tensor, Tensor]:
+        """Makes T steps.
+
+        Args:
+            parameters: By name.
+            inputs: float32 [T, N, inputs].
+            state: float32 [N, S] before the first step.
+            begins: bool [T, N]: an episode begins with this step, so the state is zeros before it.
+
+        Returns:
+            Outputs float32 [T, N, H] and the state [N, S] after the last step.
+        """
+        given = self._from_inputs(parameters, inputs)
+        kept = (~begins).to(state.dtype).unsqueeze(-1)
+        outputs: list[Tensor] = []
+        for gates, keep in zip(given.unbind(0), kept.unbind(0), strict=True):
+            output, state = self._step(parameters, gates, state * keep)
+            outputs.append(output)
+        return torch.stack(outputs), state
+
+    def initial_state(self, count: int, device: torch.device | None = None) -> Tensor:
+        """Returns the state float32 [N, S] at the beginning of N episodes."""
+        return torch.zeros(count, self.state_size, device=device)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shape of each parameter: of the gates one below the other, in torch's order."""
+        return initial.layer_shapes(self._weights())
+
+    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)): the initialisation of `torch.nn.LSTM`."""
+        return {name: initial.uniform(shape, self.units**-0.5, generator) for name, shape in self.shapes().items()}
+
+    def initial_orthogonal(self, generator: torch.Generator, *, gain: float = 1.0) -> dict[str, Tensor]:
+        """Returns orthogonal weights of this gain and zero biases."""
+        weights, parameters = self._weights(), dict[str, Tensor]()
+        for name, shape in weights.items():
+            parameters[f"{name}.weight"], parameters[f"{name}.bias"] = initial.linear_orthogonal(shape, gain, generator)
+        return parameters
+
+    def _weights(self) -> dict[str, tuple[int, ...]]:
+        rows = (4 if self.kind == "lstm" else 3) * self.units
+        return {f"{self.prefix}.inputs": (rows, self.inputs), f"{self.prefix}.state": (rows, self.units)}
+
+    def _from_inputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
+        return linear(inputs, parameters[f"{self.prefix}.inputs.weight"], parameters[f"{self.prefix}.inputs.bias"])
+
+    def _step(self, parameters: Parameters, given: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = state[..., : self.units]
+        carried = linear(hidden, parameters[f"{self.prefix}.state.weight"], parameters[f"{self.prefix}.state.bias"])
+        if self.kind == "gru":
+            hidden = _gru(given, carried, hidden)
+            return hidden, hidden
+        hidden, cell = _lstm(given + carried, state[..., self.units :])
+        return hidden, torch.cat((hidden, cell), -1)
+
+
+def _lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    entry, forget, candidate, exit_ = gates.chunk(4, -1)
+    cell = forget.sigmoid() * cell + entry.sigmoid() * candidate.tanh()
+    return exit_.sigmoid() * cell.tanh(), cell
+
+
+def _gru(given: Tensor, carried: Tensor, hidden: Tensor) -> Tensor:
+    (reset, update, candidate), (reset_c, update_c, candidate_c) = given.chunk(3, -1), carried.chunk(3, -1)
+    mixed = (candidate + (reset + reset_c).sigmoid() * candidate_c).tanh()
+    return torch.lerp(mixed, hidden, (update + update_c).sigmoid())
