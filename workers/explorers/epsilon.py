@@ -1,16 +1,80 @@
 """Epsilon-greedy exploration."""
 
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.rng import generator_state, load_generator_state
-from workers.core.types import StateTree
+from workers.core.types import Array, StateTree
+from workers.explorers.draws import Blocks
+from workers.explorers.schedules import Constant, Exponential, Linear, Schedule
 
 Actions = npt.NDArray[np.int64]
 
 
-class LinearEpsilonGreedy:
-    """Replaces each action by a uniformly random one with a probability that falls linearly with env_steps, then stays.
+class EpsilonGreedy:
+    """Replaces each action by a uniformly random one with a probability that a schedule gives.
+
+    Args:
+        epsilon: The probability by env_steps.
+        actions: Number of actions.
+        generator: Source of randomness; the explorer's own.
+    """
+
+    needs_values: ClassVar[bool] = False
+
+    def __init__(self, epsilon: Schedule, *, actions: int, generator: np.random.Generator) -> None:
+        self._schedule, self._actions = epsilon, actions
+        self._draws = Blocks(generator, self._draw)
+        self._lowest: list[float] = []
+
+    def epsilon(self, env_steps: int) -> float:
+        """Returns the probability of a random action at this many env_steps."""
+        return self._schedule(env_steps)
+
+    def explore(self, greedy: Actions, env_steps: int) -> Actions:
+        """Returns actions int64 [B]; `greedy` itself where none is replaced.
+
+        Args:
+            greedy: Actions int64 [B] to replace some of; left as they are.
+            env_steps: Counter before these actions.
+        """
+        draws = self._draws
+        if draws.advance(greedy.shape):
+            self._note()
+        at, epsilon = draws.at, self._schedule(env_steps)
+        if self._lowest[at] >= epsilon:
+            return greedy
+        chance, random = draws.block
+        return np.where(chance[at] < epsilon, random[at], greedy)
+
+    def reset(self, ended: npt.NDArray[np.bool_]) -> None:
+        """Does nothing: each step is on its own."""
+
+    def metrics(self, env_steps: int) -> Mapping[str, float]:
+        """Returns the probability of a random action."""
+        return {"explore/epsilon": self._schedule(env_steps)}
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the draws; the probability is a function of env_steps."""
+        return self._draws.state_dict()
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the draws to a captured state."""
+        self._draws.load_state_dict(state)
+        self._note()
+
+    def _note(self) -> None:
+        """Least chance of each step: where it is no less than epsilon, which is most often so late in a training, no action is replaced."""
+        self._lowest = self._draws.block[0].min(1).tolist() if self._draws.block else []
+
+    def _draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Sequence[Array]:
+        return generator.random(shape), generator.integers(self._actions, size=shape)
+
+
+class LinearEpsilonGreedy(EpsilonGreedy):
+    """Epsilon-greedy with a probability that falls linearly with env_steps, then stays (Mnih et al. 2015, Methods).
 
     Args:
         start: Probability at env_step 0.
@@ -21,33 +85,18 @@ class LinearEpsilonGreedy:
     """
 
     def __init__(self, *, start: float, end: float, decay_steps: int, actions: int, generator: np.random.Generator) -> None:
-        self._start, self._end, self._decay_steps = start, end, decay_steps
-        self._actions = actions
-        self._generator = generator
+        super().__init__(Linear(start, end, decay_steps), actions=actions, generator=generator)
 
-    def epsilon(self, env_steps: int) -> float:
-        """Returns the probability of a random action at this many env_steps."""
-        if env_steps >= self._decay_steps:
-            return self._end
-        return self._start + (self._end - self._start) * (env_steps / self._decay_steps)
 
-    def explore(self, greedy: Actions, env_steps: int) -> Actions:
-        """Returns actions int64 [B].
+class ConstantEpsilonGreedy(EpsilonGreedy):
+    """Epsilon-greedy with the same probability for ever; 1 makes it uniformly random."""
 
-        Args:
-            greedy: Actions int64 [B] to replace some of; left as they are.
-            env_steps: Counter before these actions.
-        """
-        count = len(greedy)
-        # both are always drawn: what the stream gives next depends on the number of calls alone
-        chance = self._generator.random(count)
-        random = self._generator.integers(self._actions, size=count)
-        return np.where(chance < self.epsilon(env_steps), random, greedy)
+    def __init__(self, epsilon: float, *, actions: int, generator: np.random.Generator) -> None:
+        super().__init__(Constant(epsilon), actions=actions, generator=generator)
 
-    def state_dict(self) -> StateTree:
-        """Returns the state of the generator; the probability is a function of env_steps."""
-        return {"generator": generator_state(self._generator)}
 
-    def load_state_dict(self, state: StateTree) -> None:
-        """Brings the generator to a captured state."""
-        load_generator_state(self._generator, state["generator"])
+class ExponentialEpsilonGreedy(EpsilonGreedy):
+    """Epsilon-greedy with the probability start * decay^env_steps, but no less than `end`."""
+
+    def __init__(self, *, start: float, end: float, decay: float, actions: int, generator: np.random.Generator) -> None:
+        super().__init__(Exponential(start, end, decay), actions=actions, generator=generator)

@@ -59,7 +59,7 @@ def test_an_image_without_channels_has_one_and_features_are_rectified() -> None:
 
 
 def test_images_too_small_or_of_no_such_shape_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="35x84 are too small.*at least 36x36"):
+    with pytest.raises(DefinitionError, match=r"35x84 are too small.*at least 36x36"):
         NatureCnn("q", (35, 84, 3))
     with pytest.raises(DefinitionError, match="not \\(4, 84, 84, 3\\)"):
         NatureCnn("q", (4, 84, 84, 3))

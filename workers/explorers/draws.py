@@ -1,0 +1,76 @@
+"""Random numbers for one step after the other, drawn many steps at a time."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from workers.core.rng import generator_state, load_generator_state
+from workers.core.types import Array, StateTree
+
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Sequence[Array]]
+"""Draws arrays [*shape, ...] for a shape that begins with (steps, B)."""
+
+STEPS: Final = 256
+_ROWS: Final = 65_536
+"""Most rows, steps times environments, that are drawn in one piece."""
+
+
+class Blocks:
+    """Draws for `STEPS` steps at a time, because a call to a generator costs more than the numbers for a few environments.
+
+    A snapshot holds the generator as it was before the block, and how far into it one is: a resume draws the block again.
+
+    Args:
+        generator: Source of randomness; the caller's own from here on.
+        draw: What a step needs.
+    """
+
+    __slots__ = ("_begin", "_block", "_draw", "_generator", "_shape", "_steps", "at")
+
+    def __init__(self, generator: np.random.Generator, draw: Draw) -> None:
+        self._generator, self._draw = generator, draw
+        self._begin: StateTree | None = None
+        self._shape: tuple[int, ...] = ()
+        self._block: Sequence[Array] = ()
+        self._steps = 0
+        self.at = -1
+        """Step of the block that the last call to `advance` took."""
+
+    def advance(self, shape: tuple[int, ...]) -> bool:
+        """Moves to the next step, and returns whether a new block was drawn for it.
+
+        Args:
+            shape: Of the actions, beginning with B. Where it differs from the one before, the rest of the block is thrown away.
+        """
+        self.at += 1
+        if self.at < self._steps and shape == self._shape:
+            return False
+        self._begin = generator_state(self._generator)
+        self._fill(shape)
+        self.at = 0
+        return True
+
+    @property
+    def block(self) -> Sequence[Array]:
+        """The arrays [steps, B, ...] of the present block."""
+        return self._block
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the generator before the present block, the block's shape, and the steps taken of it."""
+        if self._begin is None:
+            return {"generator": generator_state(self._generator), "shape": np.zeros(0, np.int64), "taken": 0}
+        return {"generator": self._begin, "shape": np.array(self._shape, np.int64), "taken": self.at + 1}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Finds back into the block."""
+        load_generator_state(self._generator, state["generator"])
+        self._begin, self._shape, self._block, self._steps, self.at = None, (), (), 0, -1
+        if state.get("taken", 0):
+            self._begin = state["generator"]
+            self._fill(tuple(state["shape"].tolist()))
+            self.at = int(state["taken"]) - 1
+
+    def _fill(self, shape: tuple[int, ...]) -> None:
+        self._shape, self._steps = shape, max(1, min(STEPS, _ROWS // max(1, shape[0])))
+        self._block = self._draw(self._generator, (self._steps, *shape))
