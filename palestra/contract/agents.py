@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from palestra.contract.documents import Document
 from palestra.contract.names import NAME_PATTERN, Name
 from palestra.contract.parameters import FreeParameters
+from palestra.contract.sb3 import Sb3Parameters as Sb3Parameters
 
 LearningRate = Annotated[float, Field(gt=0, le=1)]
 Discount = Annotated[float, Field(ge=0, le=1)]
@@ -148,8 +149,8 @@ class RegisteredAgent(Document):
         return value
 
 
-BuiltinAgent = DqnParameters | PpoParameters
-BUILTIN_AGENTS: Final = ("dqn", "ppo")
+BuiltinAgent = DqnParameters | PpoParameters | Sb3Parameters
+BUILTIN_AGENTS: Final = ("dqn", "ppo", "sb3")
 """Names that no distribution can take."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from palestra.contract.agents import AgentParameters, PpoParameters
+from palestra.contract.agents import AgentParameters, PpoParameters, Sb3Parameters
 from palestra.contract.documents import Document, sha256_of
 from palestra.contract.envs import EnvSpec
 from palestra.contract.names import Name, SeriesName, Sha256, Text, Title, slugify
@@ -169,6 +169,12 @@ class RlDefinition(Document):
     hooks: Annotated[tuple[HookSpec, ...], Field(max_length=32)] = (NanGuard(),)
     stop: StopSpec = StopSpec()
     export: ExportSpec = ExportSpec()
+
+    @model_validator(mode="after")
+    def _schedules_end(self) -> Self:
+        if isinstance(self.agent, Sb3Parameters) and self.loop.env_steps is None:
+            raise ValueError("an agent of Stable-Baselines3 needs loop.env_steps: its schedules end there")
+        return self
 
     @model_validator(mode="after")
     def _rollout_fits(self) -> Self:

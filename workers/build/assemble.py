@@ -24,7 +24,7 @@ from workers.build.runtime import device_name, versions
 from workers.build.schedules import cadence_for
 from workers.build.sets import ClosableEvaluator, PartSet
 from workers.core.errors import DefinitionError
-from workers.core.protocols import Agent, Control, Hook
+from workers.core.protocols import Agent, Control, Hook, OwnLoop
 from workers.core.types import RestoreReport
 from workers.evaluate.background import BackgroundEvaluator
 from workers.evaluate.evaluator import SeedRule, training_seeds
@@ -57,6 +57,8 @@ class Training:
     engine: Engine
     agent: Agent
     recorder: SpoolRecorder
+    own_loop: OwnLoop | None = None
+    """The loop of an agent that trains by itself."""
     _open: ExitStack = field(default_factory=ExitStack)
 
     def resume(self, snapshot: LoadedSnapshot) -> RestoreReport:
@@ -101,7 +103,7 @@ def assemble_training(context: TrainingContext) -> Training:
             hooks=(*parts.hooks, *_video_hooks(context, parts.agent, stack)),
         )
         cadence = cadence_for(context.order.schedule, parts.cadence)
-        return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, stack.pop_all())
+        return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, parts.own_loop, stack.pop_all())
 
 
 def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:

@@ -4,6 +4,7 @@ python -m workers.build.catalogue        prints a Catalogue as JSON; what was le
 """
 
 import contextlib
+import importlib.util
 import json
 import logging
 import sys
@@ -21,8 +22,10 @@ from palestra.contract.work_order import AgentDescription, Catalogue, Environmen
 from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.machine.worker_log import LEFT_OUT
 
-_ACTION_SPACES: Final = {"dqn": ("discrete",), "ppo": ("discrete", "box")}
+_ACTION_SPACES: Final = {"dqn": ("discrete",), "ppo": ("discrete", "box"), "sb3": ("discrete", "box")}
 _ALL_SPACES: Final = ("discrete", "box")
+_PACKAGES: Final = {"sb3": "stable_baselines3"}
+"""What a built-in agent needs beside the worker's own packages; without it the agent is not offered."""
 
 
 def make_catalogue() -> Catalogue:
@@ -37,8 +40,12 @@ def make_catalogue() -> Catalogue:
 
 
 def _builtin_agents() -> tuple[AgentDescription, ...]:
-    described = {"agents": [{"name": name, "action_spaces": _ACTION_SPACES.get(name, ())} for name in BUILTIN_AGENTS]}
+    described = {"agents": [{"name": name, "action_spaces": _ACTION_SPACES.get(name, ())} for name in BUILTIN_AGENTS if _has_package(name)]}
     return Catalogue.model_validate_json(json.dumps(described)).agents
+
+
+def _has_package(name: str) -> bool:
+    return name not in _PACKAGES or importlib.util.find_spec(_PACKAGES[name]) is not None
 
 
 def _registered_agents() -> Iterator[AgentDescription]:

@@ -15,7 +15,11 @@ from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.protocols import Agent, AgentFactory
 from workers.core.types import AgentContext
 
-AGENTS: Final[Mapping[str, str]] = {"dqn": "workers.agents.dqn:build", "ppo": "workers.agents.ppo:build"}
+AGENTS: Final[Mapping[str, str]] = {
+    "dqn": "workers.agents.dqn:build",
+    "ppo": "workers.agents.ppo:build",
+    "sb3": "workers.agents.sb3.build:build",
+}
 """`module:function` of each agent, imported when one is needed: its parameters are declared in `palestra.contract.agents`."""
 
 _OWN_METHODS: Final = ("act", "observe", "learn", "state_dict", "load_state_dict", "metrics", "eval_mode")

@@ -1,5 +1,6 @@
 """The parts of reinforcement learning, built from a definition."""
 
+import functools
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -7,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from palestra.contract.agents import RegisteredAgent
+from palestra.contract.agents import RegisteredAgent, Sb3Parameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
 from workers.build.registry import make_agent
 from workers.build.sets import PartSet
 from workers.collect.collector import VectorCollector
+from workers.collect.own_loop import OwnLoopCollector
 from workers.core.errors import DefinitionError
-from workers.core.protocols import Agent, Hook
+from workers.core.protocols import Agent, Collector, Hook, OwnLoop
 from workers.core.types import AgentContext, Unit
 from workers.envs.make import make_training_vector, make_vector
 from workers.envs.vector import EpisodeVector, array_layout
@@ -40,13 +42,15 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
     agent = build_agent(definition, env, seed, device)
     if definition.export.formats and not getattr(agent, "exportable", True):
         raise DefinitionError(f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out")
+    collector, own_loop = _collector(definition, env, agent, seed)
     return PartSet(
         agent=agent,
-        collector=VectorCollector(env, agent, seed),
+        collector=collector,
         hooks=build_hooks(definition, agent),
         cadence=cadence_of(definition),
         window_env_steps=window_length(definition.loop.env_steps),
         resume_exact=definition.snapshot.memory == "full" and getattr(agent, "exact", True),
+        own_loop=own_loop,
     )
 
 
@@ -134,6 +138,15 @@ def cadence_of(definition: RlDefinition) -> Cadence:
     )
 
 
+def _collector(definition: RlDefinition, env: EpisodeVector, agent: Agent, seed: int) -> tuple[Collector, OwnLoop | None]:
+    """Returns what steps the training environment, and the loop of an agent that trains by itself."""
+    train = getattr(agent, "train_by_itself", None)
+    if train is None:
+        return VectorCollector(env, agent, seed), None
+    collector = OwnLoopCollector(env, seed)
+    return collector, functools.partial(train, collector, definition.loop.env_steps)
+
+
 def _evaluation_budget(definition: RlDefinition, episodes: int | None) -> EvaluationBudget:
     spec = definition.evaluation
     return EvaluationBudget(episodes=episodes) if episodes else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
@@ -147,7 +160,7 @@ def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> in
 
 def _learning_rate(definition: RlDefinition, agent: Agent) -> float:
     spec = definition.agent
-    return agent.learning_rate if isinstance(spec, RegisteredAgent) else spec.learning_rate
+    return agent.learning_rate if isinstance(spec, RegisteredAgent | Sb3Parameters) else spec.learning_rate
 
 
 def _opened(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from workers.core.protocols import Agent, Collector, Evaluator, Hook
+from workers.core.protocols import Agent, Collector, Evaluator, Hook, OwnLoop
 from workers.loop.parts import Cadence
 
 
@@ -27,3 +27,5 @@ class PartSet:
     """Length of the recorder's windows."""
     resume_exact: bool
     """Whether parts and settings allow a bit-exact resume on a CPU."""
+    own_loop: OwnLoop | None = None
+    """The loop of an agent that trains by itself; `None` where the engine's is the only one."""

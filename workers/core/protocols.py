@@ -327,5 +327,11 @@ AgentFactory = Callable[[Any, AgentContext], Agent]
 The built-in ones are `workers.agents.dqn.build` and `workers.agents.ppo.build`.
 """
 
+Advance = Callable[[], bool]
+"""Lets the engine end the iteration of the step that was made last; false where the training is over, so that no more steps are made."""
+
+OwnLoop = Callable[[Advance], None]
+"""The loop of an agent that steps its environment by itself. It calls `Advance` between two steps, and returns where that says false."""
+
 TimeSource = Callable[[], float]
 """A monotonic clock in seconds; injected."""

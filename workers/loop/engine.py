@@ -22,11 +22,10 @@ The order of one iteration, in both drivers:
     11. yield
 
 At the end of a run: the last epoch closes, one final evaluation unless this very state was evaluated, on_finish, the final snapshot. At a
-pause, cancel or drain: on_finish and a snapshot, unless this very iteration has one. On an exception: a snapshot with that reason, and the
-exception goes on its way.
+pause, cancel or drain: on_finish and a snapshot, unless this very iteration has one. On an exception: a snapshot with that reason.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from workers.core.errors import InputExhaustedError
@@ -68,8 +67,7 @@ class Engine:
         self._reports: list[LearnReport] = []
         self._snapshot_requested = False
         self._best = parts.best
-        self._epoch_closed_at = 0
-        self._saved_at = -1
+        self._epoch_closed_at, self._saved_at = 0, -1
         self._snapshot_id: str | None = None
         self._stop: StopReason | None = None
         self._finishing = False
@@ -89,7 +87,7 @@ class Engine:
             pass
         return self.result
 
-    def ticks(self) -> Iterator[Clock]:
+    def ticks(self) -> Generator[Clock, None, None]:
         """Does what `run` does and yields the clock after each boundary. A caller that stops early leaves everything as it is."""
         self._begin()
         with self._saving_failures():
@@ -215,16 +213,19 @@ class Engine:
     # State
 
     @property
+    def stopping(self) -> bool:
+        """Whether the run ends where it stands: nothing more is to be collected."""
+        return self._stop is not None
+
+    @property
     def result(self) -> RunResult:
         """How the last `run` or `epochs` ended; `REQUESTED` where the caller left it early."""
         return RunResult(self._stop or StopReason.REQUESTED, self._snapshot_id, self._evaluations.score)
 
     def state_dict(self) -> StateTree:
         """Returns all state of the run; borrowed from the parts, see `Stateful`."""
-        state = self._state_without_memory()
-        if self._cadence.save_memory:
-            state["memory"] = self._parts.agent.memory.state_dict()
-        return state
+        memory = {"memory": self._parts.agent.memory.state_dict()} if self._cadence.save_memory else {}
+        return {**self._state_without_memory(), **memory}
 
     def _state_without_memory(self) -> StateTree:
         parts = self._parts
@@ -324,9 +325,9 @@ class Engine:
     def _evaluate(self) -> None:
         if self._finishing or not self._evaluations.in_background:
             self._note(self._evaluations.evaluate(self.clock))
-            return
-        self._note(self._evaluations.finished(wait=True))
-        self._evaluations.begin(self._state_without_memory())
+        else:
+            self._note(self._evaluations.finished(wait=True))
+            self._evaluations.begin(self._state_without_memory())
 
     def _note(self, judged: Judged | None) -> None:
         """Tells everyone about an evaluation: of the present state, or of an earlier one where training went on meanwhile."""

@@ -1,4 +1,4 @@
-"""The native face: what a job of a schedule does. Holds no loop; `Engine.run` has it."""
+"""The native face: what a job of a schedule does. Holds no loop; `Engine.run` has it, or the agent one of its own."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +9,7 @@ from palestra.contract.work_order import RunOrder
 from workers.build.assemble import Training, build_evaluator, describe_acting, fresh_agent
 from workers.core.protocols import Agent, ClockView
 from workers.core.rng import derive_seed
+from workers.entrypoints.jobs import own_loop
 from workers.evaluate.evaluator import fixed_seed
 from workers.export.policy import ExportFormat, write_module
 from workers.loop.clock import StillClock
@@ -19,7 +20,7 @@ from workers.snapshot.writing import LoadedSnapshot
 
 def train(training: Training) -> RunResult:
     """Trains until the budget, a stop condition or an order."""
-    return training.engine.run()
+    return training.engine.run() if training.own_loop is None else own_loop.run(training.engine, training.own_loop)
 
 
 def evaluate(definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wall: float, device: str) -> Evaluation:

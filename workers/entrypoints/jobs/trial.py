@@ -6,6 +6,7 @@ from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import Evaluation, Note, RunRecord
 from workers.build.assemble import Training
 from workers.core.errors import DefinitionError
+from workers.entrypoints.jobs import own_loop
 from workers.loop.parts import RunResult
 from workers.record.recorder import Sink
 
@@ -32,7 +33,8 @@ class TrialSink:
 def try_out(training: Training) -> RunResult:
     """Collects until the agent can make its first update, whatever its warm-up, and ends as a training ends.
 
-    An agent that learns by itself, and so reports no update, gets one episode.
+    An agent that learns by itself, and so reports no update, gets one episode. One with a loop of its own goes on
+    until it has learnt, at most for its whole budget.
 
     Args:
         training: Assembled for the schedule `test`: its budget is one update.
@@ -40,6 +42,8 @@ def try_out(training: Training) -> RunResult:
     Raises:
         DefinitionError: If the agent makes no update.
     """
+    if training.own_loop is not None:
+        return own_loop.run(training.engine, training.own_loop)
     engine, tried = training.engine, False
     by_itself = getattr(engine.agent, "learns_by_itself", False)
     for _ in engine.epochs(1):
