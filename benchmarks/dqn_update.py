@@ -68,7 +68,7 @@ def stepper(update: Callable[..., tuple[object, ...]], state: list[object], batc
 
 def pure_style(hyper: DqnParameters, batch: Batch, *, compiled: bool) -> Callable[[], object]:
     agent = agent_of(hyper)
-    update = runnable(agent._math.update, compiled=compiled)  # noqa: SLF001
+    update = runnable(agent._math.update, mode="compiled" if compiled else "eager")  # noqa: SLF001
     return stepper(update, [agent._weights.vector, agent._targets, agent._weights.optimizer], batch)  # noqa: SLF001
 
 

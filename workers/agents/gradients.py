@@ -7,28 +7,33 @@ import structlog
 import torch
 from torch import Tensor
 
-Loss = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""Parameters float32 [P] -> (loss [], report of anything else)."""
+from workers.core.types import CompileMode
 
-Gradient = Callable[[Loss, Tensor], tuple[Tensor, Tensor, Tensor]]
-"""(loss, parameters) -> (gradient [P], loss [], report)."""
+Aside = tuple[Tensor, ...]
+"""What a loss computes on the way; not differentiated."""
+
+Loss = Callable[[Tensor], tuple[Tensor, Aside]]
+"""Parameters float32 [P] -> (loss [], aside)."""
+
+Gradient = Callable[[Loss, Tensor], tuple[Tensor, Tensor, Aside]]
+"""(loss, parameters) -> (gradient [P], loss [], aside)."""
 
 _log = structlog.get_logger()
 
 
-def functional_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def functional_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Aside]:
     """Differentiates by `torch.func`: can be compiled whole and stacked by `vmap`."""
-    gradient, (value, report) = torch.func.grad_and_value(loss, has_aux=True)(parameters)
-    return gradient, value, report
+    gradient, (value, aside) = torch.func.grad_and_value(loss, has_aux=True)(parameters)
+    return gradient, value, aside
 
 
-def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Aside]:
     """Differentiates by the tape: the same numbers in about two thirds of the time where nothing is compiled."""
     with torch.enable_grad():
         leaf = parameters.detach().requires_grad_()
-        value, report = loss(leaf)
+        value, aside = loss(leaf)
     (gradient,) = torch.autograd.grad(value, leaf)
-    return gradient, value.detach(), report.detach()
+    return gradient, value.detach(), tuple(one.detach() for one in aside)
 
 
 class Compiled:
@@ -39,14 +44,15 @@ class Compiled:
     Args:
         function: What to compile.
         fallback: The same mathematics for machines without a compiler.
+        cudagraph: Replay the kernels as one CUDA graph.
     """
 
-    def __init__(self, function: Callable[..., Any], fallback: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], fallback: Callable[..., Any], *, cudagraph: bool = False) -> None:
         # Tells the compiler too, where the process asked for determinism before the compiler was there.
         torch.use_deterministic_algorithms(
             torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
         )
-        self._function = torch.compile(function, fullgraph=True)
+        self._function = torch.compile(function, fullgraph=True, mode="reduce-overhead" if cudagraph else None)
         self._fallback = fallback
         self._proven = False
 
@@ -63,8 +69,8 @@ class Compiled:
         return result
 
 
-def runnable(update: Callable[..., Any], *, compiled: bool) -> Callable[..., Any]:
-    """Returns `update(gradient, ...)` as a function of the remaining arguments, compiled or not."""
+def runnable(update: Callable[..., Any], *, mode: CompileMode) -> Callable[..., Any]:
+    """Returns `update(gradient, ...)` as a function of the remaining arguments, run in one of the three ways."""
 
     def eagerly(*arguments: Any) -> Any:
         with torch.no_grad():
@@ -73,4 +79,4 @@ def runnable(update: Callable[..., Any], *, compiled: bool) -> Callable[..., Any
     def whole(*arguments: Any) -> Any:
         return update(functional_gradient, *arguments)
 
-    return Compiled(whole, eagerly) if compiled else eagerly
+    return eagerly if mode == "eager" else Compiled(whole, eagerly, cudagraph=mode == "cudagraph")

@@ -88,7 +88,7 @@ class PpoMath:
         """Returns the likeliest actions of the space [N, ...]."""
         return self.policy.mode(self.outputs(parameters, observation))
 
-    def loss(self, parameters: Parameters, batch: Batch) -> tuple[Tensor, Tensor]:
+    def loss(self, parameters: Parameters, batch: Batch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the clipped surrogate loss with value loss and entropy bonus [], and the values of `REPORT_NAMES` but the last [6]."""
         hyper, advantage = self.hyper, batch.advantage
         if hyper.normalize_advantages:
@@ -103,11 +103,11 @@ class PpoMath:
         total = policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy
         kl = (ratio - 1 - log_ratio).mean()  # never negative: http://joschu.net/blog/kl-approx.html
         fraction = ((ratio - 1).abs() > hyper.clip_range).float().mean()
-        return total, torch.stack((total, policy_loss, value_loss, entropy, kl, fraction)).detach()
+        return total, (torch.stack((total, policy_loss, value_loss, entropy, kl, fraction)).detach(),)
 
     def update(self, gradient: Gradient, parameters: Tensor, optimizer: AdamState, batch: Batch) -> tuple[Tensor, AdamState, Tensor]:
         """Returns parameters [P] and optimiser state after one update, and the values of `REPORT_NAMES` [7]."""
-        slope, _, report = gradient(lambda vector: self.loss(self.layout.split(vector), batch), parameters)
+        slope, _, (report,) = gradient(lambda vector: self.loss(self.layout.split(vector), batch), parameters)
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         parameters, optimizer = adam(parameters, slope, optimizer, epsilon=_ADAM_EPSILON)
         return parameters, optimizer, torch.cat((report, norm.unsqueeze(0)))
@@ -162,7 +162,7 @@ class PpoAgent:
         self._num_envs = context.num_envs
         self._policy = policy
         self._math = PpoMath(actor, critic, policy, encoding, layout, hyper)
-        self._update = runnable(self._math.update, compiled=context.compile)
+        self._update = runnable(self._math.update, mode=context.compile)
         self._device = torch.device(context.device)
         self._weights = Weights(layout, initial, hyper.learning_rate, self._device)
         self._generator = derive_generator(context.seed, "agent/explore")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ StateTree = dict[str, Any]
 A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be saved. Tensors come back on the CPU, and
 `OwnFiles` as `OwnFilesAt`.
 """
+
+
+CompileMode = Literal["eager", "compiled", "cudagraph"]
+"""How the update of a built-in agent runs: as it stands, compiled whole, or compiled and replayed as one CUDA graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,7 @@ class AgentContext:
     """The run's seed; derive every generator from it with `workers.core.rng.derive_seed`."""
     device: str = "cpu"
     """A torch device."""
-    compile: bool = False
-    """Whether updates may be compiled."""
+    compile: CompileMode = "eager"
+    """How updates run."""
     options: dict[str, Any] = field(default_factory=dict)
     """Room for third-party factories; empty for built-in agents."""

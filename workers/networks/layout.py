@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from workers.core.types import Array
+
 Parameters = Mapping[str, Tensor]
 """Tensors by name, such as `q.0.weight`. Functions of parameters never write to them."""
 
@@ -32,6 +34,14 @@ class Layout:
         """Returns the tensors as views of `vector` [size]."""
         parts = torch.split_with_sizes(vector, self._counts)
         return {name: part.view(shape) for (name, shape), part in zip(self._items, parts, strict=True)}
+
+    def split_array(self, vector: Array) -> dict[str, Array]:
+        """Returns the same as arrays: views of `vector` [..., size]."""
+        lead, begin, parts = vector.shape[:-1], 0, {}
+        for (name, shape), count in zip(self._items, self._counts, strict=True):
+            parts[name] = vector[..., begin : begin + count].reshape(*lead, *shape)
+            begin += count
+        return parts
 
     def join(self, parameters: Parameters) -> Tensor:
         """Returns a new vector [size] that holds a copy of `parameters`.

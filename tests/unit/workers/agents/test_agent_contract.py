@@ -12,6 +12,7 @@ from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context,
 from workers.agents import dqn, gradients, ppo
 from workers.core.protocols import Agent, Stateful
 from workers.core.rng import global_state
+from workers.core.types import StateTree
 
 CASES = {
     "dqn": (dqn.build, DqnParameters(batch_size=16), spaces.Discrete(4)),
@@ -34,6 +35,11 @@ def trained(case, seed=0, **more) -> Agent:
         agent.observe(experience(agent, 20, 2, rng))
         assert agent.learn(3).updates == 3
     return agent
+
+
+def parameters(agent: Agent) -> StateTree:
+    state = agent.state_dict()
+    return state.get("learning", state)["parameters"]
 
 
 def test_the_protocol_is_kept(case) -> None:
@@ -94,7 +100,7 @@ def test_a_state_of_another_network_is_refused(case) -> None:
 
 def test_nothing_is_learnt_in_eval_mode_however_it_is_left(case) -> None:
     agent = trained(case)
-    before, kept = agent.state_dict()["parameters"], len(agent.memory)
+    before, kept = parameters(agent), len(agent.memory)
 
     def fails_within() -> None:
         with agent.eval_mode():
@@ -105,7 +111,7 @@ def test_nothing_is_learnt_in_eval_mode_however_it_is_left(case) -> None:
     with pytest.raises(RuntimeError):
         fails_within()
     assert len(agent.memory) == kept
-    assert_same_state(before, agent.state_dict()["parameters"])
+    assert_same_state(before, parameters(agent))
     agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
     assert agent.learn(2).updates == 2
 
@@ -113,10 +119,10 @@ def test_nothing_is_learnt_in_eval_mode_however_it_is_left(case) -> None:
 def test_the_learning_rate_of_zero_stops_the_parameters(case) -> None:
     agent = trained(case)
     agent.learning_rate = 0.0
-    before = agent.state_dict()["parameters"]
+    before = parameters(agent)
     agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
     agent.learn(3)
-    assert_same_state(before, agent.state_dict()["parameters"])
+    assert_same_state(before, parameters(agent))
     assert agent.learning_rate == 0.0
 
 
@@ -146,14 +152,14 @@ def test_without_a_compiler_the_agent_learns_all_the_same(case, monkeypatch) -> 
         return fail
 
     monkeypatch.setattr(gradients.torch, "compile", broken)
-    assert_same_state(trained(case, compile=True).state_dict(), trained(case).state_dict())
+    assert_same_state(trained(case, compile="compiled").state_dict(), trained(case).state_dict())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_agent_learns_the_same(case) -> None:
-    compiled, eager = trained(case, compile=True), trained(case)
+    compiled, eager = trained(case, compile="compiled"), trained(case)
     assert compiled._update._function is not compiled._update._fallback, "this machine has no compiler"
-    for path, leaf in leaves(eager.state_dict()["parameters"]).items():
-        torch.testing.assert_close(leaves(compiled.state_dict()["parameters"])[path], leaf, rtol=1e-3, atol=1e-4)
+    for path, leaf in leaves(parameters(eager)).items():
+        torch.testing.assert_close(leaves(parameters(compiled))[path], leaf, rtol=1e-3, atol=1e-4)

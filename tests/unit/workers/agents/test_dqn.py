@@ -7,9 +7,11 @@ from gymnasium import spaces
 
 from palestra.contract.agents import DqnParameters
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
-from workers.agents.adam import AdamState, adam_start
-from workers.agents.dqn import Batch, DqnAgent, DqnMath
+from workers.agents.adam import adam_start
+from workers.agents.dqn import Dqn, DqnState, build
 from workers.agents.gradients import eager_gradient, functional_gradient
+from workers.agents.replay import Batch
+from workers.agents.state import map_tensors
 from workers.core.errors import DefinitionError
 from workers.core.types import CollectPlan, Experience
 from workers.networks.encoding import encoding_of
@@ -17,12 +19,12 @@ from workers.networks.layout import Layout
 from workers.networks.mlp import Mlp
 
 
-def mathematics(inputs=3, actions=4, **hyper) -> DqnMath:
+def mathematics(inputs=3, actions=4, **hyper) -> Dqn:
     network = Mlp("q", (inputs, *hyper.get("hidden_sizes", (8,)), actions))
-    return DqnMath(network, encoding_of(spaces.Box(-1, 1, (inputs,), np.float32)), Layout(network.shapes()), DqnParameters(**hyper))
+    return Dqn(network, encoding_of(spaces.Box(-1, 1, (inputs,), np.float32)), Layout(network.shapes()), DqnParameters(**hyper))
 
 
-def table(math_: DqnMath, values: list[list[float]]) -> dict[str, torch.Tensor]:
+def table(math_: Dqn, values: list[list[float]]) -> dict[str, torch.Tensor]:
     """Parameters of a linear network that gives `values[state]` for a one-hot state."""
     weight = torch.tensor(values).T.contiguous()
     return {"q.0.weight": weight, "q.0.bias": torch.zeros(len(weight))}
@@ -31,13 +33,17 @@ def table(math_: DqnMath, values: list[list[float]]) -> dict[str, torch.Tensor]:
 def random_batch(size=16, inputs=3, actions=4, seed=0) -> Batch:
     g = torch.Generator().manual_seed(seed)
     draw = (torch.randn(size, inputs, generator=g), torch.randint(actions, (size,), generator=g), torch.randn(size, generator=g))
-    return Batch(*draw, torch.randn(size, inputs, generator=g), torch.rand(size, generator=g) < 0.2)
+    return batch_of(*draw, torch.randn(size, inputs, generator=g), torch.rand(size, generator=g) < 0.2)
 
 
-def state_of(math_: DqnMath, seed=0) -> tuple[torch.Tensor, torch.Tensor, AdamState]:
+def batch_of(observation, action, reward, successor, terminated, gamma=0.99) -> Batch:
+    return Batch(observation, action, reward, successor, gamma * (~terminated).float(), torch.ones(len(reward)), ())
+
+
+def state_of(math_: Dqn, seed=0) -> DqnState:
     g = torch.Generator().manual_seed(seed)
     parameters = math_.layout.join(math_.network.initial_uniform(g))
-    return parameters, math_.layout.join(math_.network.initial_uniform(g)), adam_start(parameters, 1e-2)
+    return DqnState(parameters, math_.layout.join(math_.network.initial_uniform(g)), adam_start(parameters, 1e-2))
 
 
 @pytest.mark.parametrize(
@@ -47,9 +53,8 @@ def test_td_targets_by_hand(double, expected) -> None:
     math_ = mathematics(inputs=2, actions=2, hidden_sizes=(), gamma=0.5, double=double)
     online, target = table(math_, [[2.0, 1.0], [0.0, 3.0]]), table(math_, [[10.0, 20.0], [30.0, 40.0]])
     successor = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    batch = Batch(
-        successor, torch.zeros(3, dtype=torch.int64), torch.tensor([1.0, 2.0, 3.0]), successor, torch.tensor([False, True, False])
-    )
+    reward, terminated = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([False, True, False])
+    batch = batch_of(successor, torch.zeros(3, dtype=torch.int64), reward, successor, terminated, gamma=0.5)
     torch.testing.assert_close(math_.td_targets(online, target, batch), torch.tensor(expected))
 
 
@@ -57,16 +62,19 @@ def test_td_targets_by_hand(double, expected) -> None:
 def test_loss_by_hand(loss, expected) -> None:
     math_ = mathematics(inputs=2, actions=2, hidden_sizes=(), loss=loss)
     parameters = table(math_, [[1.0, 7.0], [8.0, 2.0]])
-    batch = Batch(torch.eye(2), torch.tensor([0, 1]), torch.zeros(2), torch.eye(2), torch.zeros(2, dtype=torch.bool))
-    value, mean = math_.loss(parameters, batch, torch.tensor([0.5, -3.0]))
+    batch = batch_of(torch.eye(2), torch.tensor([0, 1]), torch.zeros(2), torch.eye(2), torch.zeros(2, dtype=torch.bool))
+    value, (mean, error) = math_.loss(parameters, batch, torch.tensor([0.5, -3.0]))
     assert float(value) == pytest.approx(sum(expected) / 2)
     assert float(mean) == pytest.approx(1.5)
+    assert error.tolist() == [0.5, 5.0]
+    weighted, _ = math_.loss(parameters, batch._replace(weight=torch.tensor([0.0, 0.5])), torch.tensor([0.5, -3.0]))
+    assert float(weighted) == pytest.approx(expected[1] / 4)
 
 
 def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
     math_ = mathematics(inputs=2, actions=2, hidden_sizes=())
     broken = table(math_, [[math.nan, math.inf], [math.nan, math.inf]])
-    batch = random_batch(4, 2, 2)._replace(terminated=torch.ones(4, dtype=torch.bool))
+    batch = random_batch(4, 2, 2)._replace(discount=torch.zeros(4))
     assert torch.equal(math_.td_targets(broken, broken, batch), batch.reward)
 
 
@@ -74,18 +82,18 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
 @pytest.mark.parametrize("double", [True, False])
 def test_update_equals_a_module_with_an_optimizer(loss, double) -> None:
     math_ = mathematics(loss=loss, double=double, target_update_every=7, max_grad_norm=0.3)
-    parameters, targets, optimizer = state_of(math_)
+    state = state_of(math_)
     online, target = (torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4)) for _ in range(2))
-    torch.nn.utils.vector_to_parameters(parameters, online.parameters())
-    torch.nn.utils.vector_to_parameters(targets, target.parameters())
+    torch.nn.utils.vector_to_parameters(state.parameters, online.parameters())
+    torch.nn.utils.vector_to_parameters(state.targets, target.parameters())
     reference = torch.optim.Adam(online.parameters(), lr=1e-2)
     for step in range(1, 31):
         batch = random_batch(seed=step)
-        parameters, targets, optimizer, report = math_.update(eager_gradient, parameters, targets, optimizer, batch)
+        state, report, _ = math_.update(eager_gradient, state, batch)
         with torch.no_grad():
             best = (online if double else target)(batch.next_observation).argmax(1)
             bootstrap = target(batch.next_observation)[torch.arange(16), best]
-            wanted = batch.reward + 0.99 * torch.where(batch.terminated, 0.0, bootstrap)
+            wanted = batch.reward + batch.discount * bootstrap
         error = torch.nn.functional.huber_loss if loss == "huber" else torch.nn.functional.mse_loss
         value = error(online(batch.observation)[torch.arange(16), batch.action], wanted)
         reference.zero_grad()
@@ -95,61 +103,56 @@ def test_update_equals_a_module_with_an_optimizer(loss, double) -> None:
         if step % 7 == 0:
             target.load_state_dict(online.state_dict())
         torch.testing.assert_close(report[0], value.detach(), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(parameters, torch.nn.utils.parameters_to_vector(online.parameters()), rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(targets, torch.nn.utils.parameters_to_vector(target.parameters()), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(state.parameters, torch.nn.utils.parameters_to_vector(online.parameters()), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(state.targets, torch.nn.utils.parameters_to_vector(target.parameters()), rtol=1e-3, atol=1e-4)
 
 
 def test_both_gradients_give_the_same_update() -> None:
     math_ = mathematics()
     state = state_of(math_)
-    eager, functional = (math_.update(gradient, *state, random_batch()) for gradient in (eager_gradient, functional_gradient))
+    eager, functional = (math_.update(gradient, state, random_batch()) for gradient in (eager_gradient, functional_gradient))
     torch.testing.assert_close(eager, functional, rtol=1e-6, atol=1e-7)
 
 
 def test_update_is_pure() -> None:
     math_ = mathematics()
     state, batch = state_of(math_), random_batch()
-    before = [tensor.clone() for tensor in (*state[:2], *state[2], *batch)]
-    first = math_.update(eager_gradient, *state, batch)
-    second = math_.update(eager_gradient, *state, batch)
-    assert all(torch.equal(one, other) for one, other in zip(before, (*state[:2], *state[2], *batch), strict=True))
-    assert all(
-        torch.equal(one, other) for one, other in zip((*first[:2], *first[2], first[3]), (*second[:2], *second[2], second[3]), strict=True)
-    )
+    before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
+    first, second = math_.update(eager_gradient, state, batch), math_.update(eager_gradient, state, batch)
+    torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
     math_ = mathematics(target_update_every=3)
     states, batches = [state_of(math_, seed) for seed in range(4)], [random_batch(seed=seed) for seed in range(4)]
-    stack = torch.utils._pytree.tree_map(lambda *leaves: torch.stack(leaves), states[0], *states[1:])
-    stacked_batch = Batch(*(torch.stack(column) for column in zip(*batches, strict=True)))
-    stacked = torch.func.vmap(lambda *arguments: math_.update(functional_gradient, *arguments))
+    stack = map_tensors(lambda *leaves: torch.stack(leaves), *states)
+    stacked_batch = map_tensors(lambda *leaves: torch.stack(leaves), *batches)
+    stacked = torch.func.vmap(lambda state, batch: math_.update(functional_gradient, state, batch))
     report = torch.empty(0)
     for _ in range(5):
-        *stack, report = stacked(*stack, stacked_batch)
+        stack, report, _ = stacked(stack, stacked_batch)
     for seed in range(4):
-        *state, alone = states[seed], torch.empty(0)
-        state = list(state[0])
+        state, alone = states[seed], torch.empty(0)
         for _ in range(5):
-            *state, alone = math_.update(eager_gradient, *state, batches[seed])
-        torch.testing.assert_close(stack[0][seed], state[0], rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(stack[1][seed], state[1], rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(stack[2].second[seed], state[2].second, rtol=1e-5, atol=1e-9)
+            state, alone, _ = math_.update(eager_gradient, state, batches[seed])
+        torch.testing.assert_close(map_tensors(lambda leaf, seed=seed: leaf[seed], stack), state, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(report[seed], alone, rtol=1e-5, atol=1e-6)
 
 
 def test_plan_and_schedule_come_from_the_definition() -> None:
-    agent = DqnAgent(DqnParameters(train_every=16, updates_per_train=3, learning_starts=50), context())
+    agent = build(DqnParameters(train_every=16, updates_per_train=3, learning_starts=50), context())
     assert agent.collect_plan == CollectPlan(env_steps=16)
     assert (agent.learn_schedule.every_env_steps, agent.learn_schedule.updates, agent.learn_schedule.warmup_env_steps) == (16, 3, 50)
 
 
 def test_epsilon_counts_the_env_steps_of_the_running_collect_and_only_those() -> None:
     hyper = DqnParameters(epsilon_decay_steps=100, epsilon_end=0.0)
-    agent = DqnAgent(hyper, context())
+    agent = build(hyper, context())
     seen = []
-    explore = agent._explorer.explore
-    agent._explorer.explore = lambda greedy, env_steps: (seen.append(env_steps), explore(greedy, env_steps))[1]
+    explorer = agent._parts.explorer
+    explore = explorer.explore
+    explorer.explore = lambda greedy, env_steps: (seen.append(env_steps), explore(greedy, env_steps))[1]
     rng = np.random.default_rng(0)
     for _ in range(2):
         agent.observe(experience(agent, 3, 2, rng))
@@ -160,24 +163,18 @@ def test_epsilon_counts_the_env_steps_of_the_running_collect_and_only_those() ->
 
 
 def test_truncation_bootstraps_and_termination_does_not() -> None:
-    agent = DqnAgent(DqnParameters(batch_size=4), context())
-    agent.observe(experience(agent, 40, 2, np.random.default_rng(0)))
-    terminated = agent.memory.take(np.arange(80))[4]
-    assert 0 < terminated.sum() < 20, "only `terminated` is stored: a truncated step looks like any other"
-
-
-def test_waiting_slots_are_not_stored() -> None:
-    agent = DqnAgent(DqnParameters(), context())
-    gathered = experience(agent, 4, 2, np.random.default_rng(0))
-    gathered.active = np.array([[True, True], [True, False], [False, False], [True, True]])
-    gathered.env_steps = 5
+    agent = build(DqnParameters(batch_size=4), context())
+    gathered = experience(agent, 40, 2, np.random.default_rng(0))
     agent.observe(gathered)
-    assert len(agent.memory) == 5
-    assert np.array_equal(agent.memory.take(np.arange(5))[2], gathered.reward[gathered.active])
+    sample = agent.memory.sample(1, 500)
+    terminated, truncated = (flags.reshape(-1)[sample.places[0]] for flags in (gathered.terminated, gathered.truncated))
+    assert np.array_equal(sample.discount[0], np.where(terminated, np.float32(0), np.float32(0.99)))
+    assert terminated.any()
+    assert truncated.any()
 
 
 def test_learn_waits_for_one_batch_and_reports_the_mean() -> None:
-    agent = DqnAgent(DqnParameters(batch_size=20), context())
+    agent = build(DqnParameters(batch_size=20), context())
     rng = np.random.default_rng(0)
     agent.observe(experience(agent, 9, 2, rng))
     assert agent.learn(3).updates == 0
@@ -192,28 +189,29 @@ def test_learn_waits_for_one_batch_and_reports_the_mean() -> None:
 
 
 def test_actions_of_a_space_that_does_not_begin_at_zero() -> None:
-    agent = DqnAgent(DqnParameters(batch_size=2), context(spaces.Discrete(3, start=5)))
+    agent = build(DqnParameters(batch_size=2), context(spaces.Discrete(3, start=5)))
     gathered = experience(agent, 50, 2, np.random.default_rng(0))
     agent.observe(gathered)
     assert set(np.unique(gathered.action)) == {5, 6, 7}
-    assert np.array_equal(agent.memory.take(np.arange(100))[1], gathered.action.reshape(-1) - 5)
+    sample = agent.memory.sample(1, 200)
+    assert np.array_equal(sample.action[0], gathered.action.reshape(-1)[sample.places[0]] - 5)
     assert agent.learn(1).updates == 1
     observation = torch.from_numpy(gathered.observation[0])
     assert np.array_equal(agent.acting_module()(observation).numpy(), agent.act(gathered.observation[0], explore=False))
 
 
 def test_box_actions_are_refused_with_a_remedy() -> None:
-    with pytest.raises(DefinitionError, match="ppo takes Box"):
-        DqnAgent(DqnParameters(), context(spaces.Box(-1, 1, (2,), np.float32)))
+    with pytest.raises(DefinitionError, match="ppo and sac take Box"):
+        build(DqnParameters(), context(spaces.Box(-1, 1, (2,), np.float32)))
 
 
 def test_a_state_in_mid_training_continues_bit_exactly() -> None:
     hyper = DqnParameters(batch_size=8, target_update_every=5, buffer_size=64)
-    first, rng = DqnAgent(hyper, context(seed=3)), np.random.default_rng(0)
+    first, rng = build(hyper, context(seed=3)), np.random.default_rng(0)
     first.observe(experience(first, 20, 2, rng))
     first.learn(13)
     first.learning_rate = 5e-4
-    second = DqnAgent(hyper, context(seed=99))
+    second = build(hyper, context(seed=99))
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     assert second.learning_rate == 5e-4
@@ -228,7 +226,7 @@ def test_a_state_in_mid_training_continues_bit_exactly() -> None:
 def test_dqn_learns_the_identity() -> None:
     """Discrete observations; reward 1 for the action of the same number."""
     hyper = DqnParameters(gamma=0.0, learning_rate=1e-2, batch_size=32, hidden_sizes=(16,))
-    agent = DqnAgent(hyper, context(spaces.Discrete(5), spaces.Discrete(5), num_envs=100, seed=1))
+    agent = build(hyper, context(spaces.Discrete(5), spaces.Discrete(5), num_envs=100, seed=1))
     rng = np.random.default_rng(0)
     for _ in range(10):
         observation, successor = rng.integers(5, size=(1, 100)), rng.integers(5, size=(1, 100))

@@ -1,0 +1,124 @@
+"""Raw actions, which networks and memories deal in, and the actions of a space. N actions."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from gymnasium import Space, spaces
+from torch import Tensor
+
+from workers.core.errors import DefinitionError
+from workers.core.types import Array
+
+
+class Actions(Protocol):
+    """How raw actions become actions of a space."""
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """Shape of one raw action."""
+        ...
+
+    @property
+    def raw_dtype(self) -> type[np.generic]:
+        """Dtype of raw actions."""
+        ...
+
+    def random(self, generator: np.random.Generator, count: int) -> Array:
+        """Returns raw actions [count, ...], all alike probable."""
+        ...
+
+    def to_space(self, raw: Array) -> Array:
+        """Returns actions of the space, within its bounds."""
+        ...
+
+    def tensor_to_space(self, raw: Tensor) -> Tensor:
+        """Returns what `to_space` does, for tensors."""
+        ...
+
+    def from_space(self, action: Array) -> Array:
+        """Returns the raw actions [N, ...] that stand for actions of the space."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteActions:
+    """One of `count` actions; raw ones are counted from 0."""
+
+    count: int
+    first: int
+    """Smallest action of the space."""
+    raw_shape: ClassVar[tuple[int, ...]] = ()
+    raw_dtype: ClassVar[type[np.generic]] = np.int64
+
+    def random(self, generator: np.random.Generator, count: int) -> Array:
+        """Returns int64 [count]."""
+        return generator.integers(self.count, size=count)
+
+    def to_space(self, raw: Array) -> Array:
+        """Returns int64 [N]."""
+        return raw + self.first if self.first else raw
+
+    def tensor_to_space(self, raw: Tensor) -> Tensor:
+        """Returns int64 [N]."""
+        return raw + self.first
+
+    def from_space(self, action: Array) -> Array:
+        """Returns int64 [N]."""
+        return action - self.first if self.first else action
+
+
+@dataclass(frozen=True, slots=True)
+class BoxActions:
+    """A vector between finite bounds; raw ones lie in [-1, 1] in each dimension."""
+
+    space: spaces.Box
+    centre: Array
+    half: Array
+    raw_dtype: ClassVar[type[np.generic]] = np.float32
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """Flat."""
+        return (int(self.centre.size),)
+
+    def random(self, generator: np.random.Generator, count: int) -> Array:
+        """Returns float32 [count, A]."""
+        return generator.random((count, self.centre.size), dtype=np.float32) * 2 - 1
+
+    def to_space(self, raw: Array) -> Array:
+        """Returns [N, *shape] of the space's dtype."""
+        space = self.space
+        actions: Array = (self.centre + self.half * raw.clip(-1, 1)).astype(space.dtype).reshape(-1, *space.shape)
+        return np.clip(actions, space.low, space.high)
+
+    def tensor_to_space(self, raw: Tensor) -> Tensor:
+        """Returns [N, *shape] of the space's dtype."""
+        space = self.space
+        centre, half = (torch.as_tensor(array, device=raw.device) for array in (self.centre, self.half))
+        low, high = (torch.as_tensor(array, device=raw.device) for array in (space.low, space.high))
+        actions = (centre + half * raw.clamp(-1, 1)).to(low.dtype).view(-1, *space.shape)
+        return torch.minimum(torch.maximum(actions, low), high)
+
+    def from_space(self, action: Array) -> Array:
+        """Returns float32 [N, A]."""
+        flat = action.reshape(len(action), self.centre.size)
+        return ((flat - self.centre) / self.half).astype(np.float32)
+
+
+def discrete_actions(space: Space[Any], agent: str) -> DiscreteActions:
+    """Returns the actions of a discrete space; raises DefinitionError, which names the agent, for another one."""
+    if not isinstance(space, spaces.Discrete):
+        raise DefinitionError(f"agent {agent} needs a Discrete action space, not {space}; ppo and sac take Box actions")
+    return DiscreteActions(int(space.n), int(space.start))
+
+
+def box_actions(space: Space[Any], agent: str) -> BoxActions:
+    """Returns the actions of a bounded box of floats; raises DefinitionError, which names the agent, for another space."""
+    if not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
+        raise DefinitionError(f"agent {agent} needs a Box action space of floats, not {space}; dqn and ppo take Discrete actions")
+    low, high = space.low.reshape(-1).astype(np.float32), space.high.reshape(-1).astype(np.float32)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (high > low).all()):
+        raise DefinitionError(f"agent {agent} needs finite bounds on every action, not {space}: wrap the environment in RescaleAction")
+    return BoxActions(space, (low / 2 + high / 2), (high / 2 - low / 2))

@@ -1,0 +1,295 @@
+"""The shell of agents that learn from a replay memory: acting, storing, sampling, state. The mathematics is an `Algorithm`.
+
+B environments, N samples of a batch, R values of a report. The learning state of an algorithm is a named tuple of tensors; `update` maps
+it and a batch to the next one and has no effect, so it runs as it stands, compiled, or stacked over seeds.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workers.agents.actions import Actions
+from workers.agents.base import TrainingSwitch, torch_generator
+from workers.agents.gradients import Gradient, runnable
+from workers.agents.state import Layouts, learning_rates, load_state, map_tensors, state_tree, with_learning_rates
+from workers.core.rng import derive_generator, generator_state, load_generator_state
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.explorers.protocol import Explorer
+from workers.memory.replay import Replay
+from workers.memory.rules import Places
+from workers.networks.acting import ActingModule
+from workers.networks.layout import Layout, Parameters
+
+S = TypeVar("S")
+
+_ROWS_PER_DRAW: Final = 16_384
+"""Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
+
+
+class Batch(NamedTuple):
+    """Transitions to learn from."""
+
+    observation: Tensor
+    """[N, ...]"""
+    action: Tensor
+    """Raw [N, ...]: int64 counted from 0, or float32 in [-1, 1] per dimension."""
+    reward: Tensor
+    """float32 [N]: discounted sum over the n steps."""
+    next_observation: Tensor
+    """[N, ...]: behind the n steps, or where the episode ended before."""
+    discount: Tensor
+    """float32 [N]: of the value of `next_observation`; 0 where the episode terminated within the steps."""
+    weight: Tensor
+    """float32 [N]: importance weights; ones where sampling is uniform."""
+    noise: tuple[Tensor, ...]
+    """Random numbers that the algorithm asked for."""
+
+
+def bootstrapped(batch: Batch, value: Tensor) -> Tensor:
+    """Returns reward + discount * value float32 [N]; the reward alone where the discount is 0, even where the value is no number."""
+    return batch.reward + (batch.discount * value).masked_fill(batch.discount == 0, 0.0)
+
+
+class Updated(NamedTuple, Generic[S]):
+    """What an update returns."""
+
+    state: S
+    report: Tensor
+    """[R]: the values of `report_names`."""
+    error: Tensor
+    """float32 [N]: size of each sample's error; its priority."""
+
+
+class Algorithm(Protocol[S]):
+    """The mathematics of one definition: pure functions. S is its state, a named tuple."""
+
+    @property
+    def report_names(self) -> tuple[str, ...]:
+        """Series name of each value of a report; losses begin with `loss/`."""
+        ...
+
+    @property
+    def layouts(self) -> Layouts:
+        """Layout of each vector of parameters in the state, by field."""
+        ...
+
+    @property
+    def actor(self) -> str:
+        """Field of the state whose parameters act."""
+        ...
+
+    def start(self, generator: torch.Generator) -> S:
+        """Returns the state before the first update, on the CPU."""
+        ...
+
+    def update(self, gradient: Gradient, state: S, batch: Batch) -> Updated[S]:
+        """Returns the state after one update."""
+        ...
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
+        """Returns the random numbers of updates, float32 [*shape, ...] each, for a shape of (updates, N)."""
+        ...
+
+    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers for exploring actions, float32 [count, ...] each; none where an explorer does it all."""
+        ...
+
+    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
+        """Returns raw actions [N, ...]; without noise the greedy ones."""
+        ...
+
+    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+        """Returns what `act` does, on the CPU for few rows; `None` where there is no such way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayParts:
+    """What a shell is made of."""
+
+    algorithm: Algorithm[Any]
+    actions: Actions
+    memory: Replay
+    explorer: Explorer
+    schedule: LearnSchedule
+    batch_size: int
+    learning_rate: float
+    prioritized: bool = False
+    """Whether the memory wants the errors of each batch before it draws the next."""
+    random_env_steps: int = 0
+    """env_steps at the beginning whose actions are drawn evenly from the space."""
+
+
+class ReplayAgent:
+    """An agent that learns from a replay memory.
+
+    Args:
+        parts: What it is made of.
+        context: Seed and device.
+    """
+
+    def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
+        algorithm = parts.algorithm
+        self.report_names = algorithm.report_names
+        self.memory = parts.memory
+        self._parts = parts
+        self._algorithm = algorithm
+        self._layout: Layout = algorithm.layouts[algorithm.actor]
+        self._device = torch.device(context.device)
+        self._update = runnable(algorithm.update, mode=context.compile)
+        self.learning_state: Any = map_tensors(self._placed, algorithm.start(torch_generator(context.seed)))
+        self._first_rates = learning_rates(self.learning_state)
+        self._learning_rate = parts.learning_rate
+        self._generator = derive_generator(context.seed, "agent/noise")
+        self._acting_generator = derive_generator(context.seed, "agent/act")
+        self._training = TrainingSwitch()
+        self._env_steps = 0
+        self._acted = 0
+        self._new_parameters()
+
+    # Actor
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns actions [B, ...]: exploring, or greedy without a random number."""
+        if not explore:
+            return self._parts.actions.to_space(self._raw(observation, ()))
+        parts, at = self._parts, self._env_steps + self._acted
+        self._acted += len(observation)
+        if at < parts.random_env_steps:
+            return parts.actions.to_space(parts.actions.random(self._acting_generator, len(observation)))
+        raw = self._raw(observation, self._algorithm.acting_noise(self._acting_generator, len(observation)))
+        return parts.actions.to_space(parts.explorer.explore(raw, at))
+
+    # Learner
+
+    @property
+    def collect_plan(self) -> CollectPlan:
+        """As many env_steps as lie between two calls to learn."""
+        return CollectPlan(env_steps=self._parts.schedule.every_env_steps)
+
+    @property
+    def learn_schedule(self) -> LearnSchedule:
+        """From the definition."""
+        return self._parts.schedule
+
+    def observe(self, experience: Experience) -> None:
+        """Copies the transitions into the memory."""
+        if not self._training.on:
+            return
+        action = experience.action
+        raw = self._parts.actions.from_space(action.reshape(-1, *action.shape[2:]))
+        columns = experience.reward, experience.next_observation, experience.terminated, experience.truncated
+        self.memory.extend(experience.observation, raw.reshape(*action.shape[:2], *raw.shape[1:]), *columns, active=experience.active)
+        if experience.episodes:
+            self._parts.explorer.reset(np.any(experience.terminated | experience.truncated, axis=0))
+        self._env_steps += experience.env_steps
+        self._acted = 0
+
+    def learn(self, updates: int) -> LearnReport:
+        """Makes `updates` updates, or none while the memory holds less than one batch."""
+        if not self._training.on or updates < 1 or len(self.memory) < self._parts.batch_size:
+            return LearnReport(0)
+        state, reports = self.learning_state, list[Tensor]()
+        for batch, places in self._batches(updates):
+            state, report, error = self._update(state, batch)
+            reports.append(report)
+            if self._parts.prioritized:
+                self.memory.feedback(places, error.cpu().numpy())
+        self.learning_state = state
+        self._new_parameters()
+        return LearnReport(updates, reports[0] if updates == 1 else torch.stack(reports).mean(0))
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next update; other step sizes of the agent move in proportion."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if value != self._learning_rate:
+            factor = value / self._parts.learning_rate
+            self.learning_state = with_learning_rates(self.learning_state, (rate * factor for rate in self._first_rates))
+            self._learning_rate = value
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns what the explorer says of itself, and the size of the memory."""
+        return {**self._parts.explorer.metrics(self._env_steps), "memory/size": float(len(self.memory))}
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which nothing is stored and nothing learnt."""
+        return self._training.off()
+
+    def acting_module(self) -> ActingModule:
+        """Returns the greedy policy as a module of its own."""
+        actions, algorithm = self._parts.actions, self._algorithm
+
+        def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
+            return actions.tensor_to_space(algorithm.act(parameters, observation, ()))
+
+        return ActingModule(self._named, greedy)
+
+    # State
+
+    def state_dict(self) -> StateTree:
+        """Returns everything but the memory."""
+        return {
+            "learning": state_tree(self.learning_state, self._algorithm.layouts),
+            "learning_rate": self._learning_rate,
+            "explorer": self._parts.explorer.state_dict(),
+            "noise": generator_state(self._generator),
+            "acting_noise": generator_state(self._acting_generator),
+            "env_steps": self._env_steps,
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly built agent of the same definition to a captured state."""
+        self.learning_state = load_state(self.learning_state, state["learning"], self._algorithm.layouts)
+        self._learning_rate = float(state["learning_rate"])
+        self._parts.explorer.load_state_dict(state["explorer"])
+        load_generator_state(self._generator, state["noise"])
+        load_generator_state(self._acting_generator, state["acting_noise"])
+        self._env_steps, self._acted = int(state["env_steps"]), 0
+        self._new_parameters()
+
+    # Private
+
+    def _new_parameters(self) -> None:
+        """Notes the parameters that act: as arrays where the device is the CPU, which small networks are quicker with."""
+        vector: Tensor = getattr(self.learning_state, self._algorithm.actor)
+        self._named = self._layout.split(vector)
+        self._arrays = self._layout.split_array(vector.numpy()) if self._device.type == "cpu" else None
+
+    def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
+        if self._arrays is not None:
+            quick = self._algorithm.act_arrays(self._arrays, observation, noise)
+            if quick is not None:
+                return quick
+        with torch.inference_mode():
+            raw = self._algorithm.act(self._named, self._tensor(observation), tuple(self._tensor(one) for one in noise))
+        result: Array = raw.cpu().numpy()
+        return result
+
+    def _batches(self, updates: int) -> Iterator[tuple[Batch, Places]]:
+        """Yields batches; those of a memory without priorities are drawn in one piece."""
+        size = self._parts.batch_size
+        at_once = 1 if self._parts.prioritized else max(1, _ROWS_PER_DRAW // size)
+        for done in range(0, updates, at_once):
+            count = min(at_once, updates - done)
+            sample = self.memory.sample(count, size)
+            columns = [self._tensor(array) for array in sample[:6]]
+            noise = [self._tensor(array) for array in self._algorithm.noise(self._generator, (count, size))]
+            for i in range(count):
+                observation, action, reward, successor, discount, weight = (column[i] for column in columns)
+                batch = Batch(observation, action, reward, successor, discount, weight, tuple(one[i] for one in noise))
+                yield batch, sample.places[i]
+
+    def _tensor(self, array: Array) -> Tensor:
+        return torch.from_numpy(array).to(self._device)
+
+    def _placed(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self._device)
