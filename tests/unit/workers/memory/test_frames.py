@@ -1,0 +1,166 @@
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.replay_streams import Chunk, FrameStream, NaiveReplay
+from workers.core.rng import derive_generator
+from workers.memory.frames import FrameReplay
+from workers.memory.replay import Replay
+from workers.memory.rules import Prioritized, Uniform
+from workers.memory.transitions import ReplaySpec
+
+RULES = {"uniform": Uniform, "prioritized": Prioritized}
+
+
+def spec_of(steps: int, num_envs: int, k: int, n_step: int = 1) -> ReplaySpec:
+    observation = ((k, 2, 3), np.uint8)
+    return ReplaySpec(capacity=steps * num_envs, num_envs=num_envs, observation=observation, action=((), np.int64), n_step=n_step, gamma=0.9)
+
+
+def memory(spec: ReplaySpec, *, rule: str = "uniform", spare: float = 2.0, seed: int = 0) -> FrameReplay:
+    return FrameReplay(spec, RULES[rule](derive_generator(seed, "memory")), spare=spare)
+
+
+def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
+    """Compares samples with what they must be, and returns how many different transitions there were."""
+    expected, sample = naive.by_place(), replay.sample(12, 16)
+    flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
+    for observation, action, reward, successor, discount, _, place in zip(*flat, strict=True):
+        wanted = expected[int(place)]
+        assert np.array_equal(observation, wanted[0])
+        assert action == wanted[1]
+        assert reward == pytest.approx(wanted[2], abs=1e-5)
+        assert np.array_equal(successor, wanted[3])
+        assert discount == pytest.approx(wanted[4])
+    return len(set(sample.places.ravel().tolist()))
+
+
+@given(
+    steps=st.integers(1, 12),
+    num_envs=st.integers(1, 3),
+    k=st.integers(1, 4),
+    n_step=st.integers(1, 4),
+    end=st.sampled_from([0.0, 0.1, 0.5]),
+    pieces=st.lists(st.integers(1, 30), min_size=1, max_size=5),
+)
+@settings(deadline=None, max_examples=80)
+def test_stacks_come_back_as_a_memory_of_whole_observations_has_them(steps, num_envs, k, n_step, end, pieces) -> None:
+    replay = memory(spec_of(steps, num_envs, k, n_step), spare=2.0 * k)
+    naive, stream = NaiveReplay(steps, num_envs, n_step), FrameStream(3, num_envs, k, end)
+    for piece in pieces:
+        chunk = stream.chunk(piece)
+        replay.extend(*chunk.columns)
+        naive.extend(chunk)
+        assert len(replay) == min(len(naive.rows), steps) * num_envs
+        assert_samples_agree(replay, naive)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_short_episodes_shorten_the_memory_but_never_spoil_a_stack(rule, n_step) -> None:
+    steps, num_envs, k = 200, 2, 3
+    replay = memory(spec_of(steps, num_envs, k, n_step), rule=rule, spare=0.0)
+    naive, stream = NaiveReplay(steps, num_envs, n_step), FrameStream(0, num_envs, k, end=0.5)
+    lengths = set()
+    for _ in range(60):
+        chunk = stream.chunk(13)
+        replay.extend(*chunk.columns)
+        naive.extend(chunk)
+        assert assert_samples_agree(replay, naive) <= len(replay)
+        lengths.add(len(replay))
+    assert 100 < len(replay) < 400
+    assert len(lengths) > 5
+    calm = FrameStream(1, num_envs, k, end=0.0)
+    for _ in range(30):
+        replay.extend(*calm.chunk(10).columns)
+    assert len(replay) == 400
+
+
+def test_anything_that_is_no_stack_moved_on_by_one_is_kept_exactly() -> None:
+    generator, steps = np.random.default_rng(0), 20
+    replay, naive = memory(spec_of(steps, 2, 3), spare=6.0), NaiveReplay(steps, 2)
+    for _ in range(12):
+        observation, successor = (generator.integers(2, size=(5, 2, 3, 2, 3)).astype(np.uint8) for _ in range(2))
+        flags = np.zeros((5, 2), bool)
+        chunk = Chunk(observation, np.zeros((5, 2), int), generator.normal(size=(5, 2)), successor, flags, flags)
+        replay.extend(*chunk.columns)
+        naive.extend(chunk)
+        assert_samples_agree(replay, naive)
+
+
+def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:
+    steps, num_envs, k = 15, 3, 3
+    replay, naive, stream = memory(spec_of(steps, num_envs, k)), NaiveReplay(steps, num_envs), FrameStream(2, num_envs, k)
+    for piece in (1, 4, 9, 30, 7):
+        chunk, active = stream.chunk(piece), np.tile(stream.generator.random((1, num_envs)) < 0.6, (piece, 1))
+        active[:, 0] = True
+        for b in np.flatnonzero(~active[0]):
+            chunk.observation[:, b] = 255
+        replay.extend(*chunk.columns, active=active)
+        naive.extend(chunk, active)
+        assert len(replay) == len(naive.by_place())
+        assert_samples_agree(replay, naive)
+    assert not (replay.state_dict()["frames"] == 255).any()
+
+
+def test_each_frame_is_stored_once() -> None:
+    replay, stream = memory(spec_of(400, 1, 4)), FrameStream(0, 1, 4, end=0.0)
+    replay.extend(*stream.chunk(300).columns)
+    assert replay.state_dict()["added"] <= 300 + 4
+
+
+def test_a_million_atari_frames_take_less_than_8_gigabytes() -> None:
+    spec = ReplaySpec(capacity=1_000_000, num_envs=8, observation=((4, 84, 84), np.uint8), action=((), np.int64), n_step=3)
+    replay = FrameReplay(spec, Prioritized(derive_generator(0, "memory")))  # the system gives pages as they are written
+    arrays = [replay._frames, replay._table, replay._oldest]
+    tree = replay._rule._tree
+    arrays += [tree._values, *tree._sums, tree._root]
+    assert sum(array.nbytes for array in arrays) < 8e9
+
+
+@pytest.mark.parametrize("before", [3, 40])
+def test_a_loaded_memory_goes_on_exactly(before) -> None:
+    spec = spec_of(12, 2, 3, n_step=2)
+    first, second, stream = memory(spec, spare=0.0), memory(spec, spare=0.0, seed=4), FrameStream(8, 2, 3, end=0.4)
+    first.extend(*stream.chunk(before).columns)
+    first.sample(1, 4)
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    for _ in range(10):
+        chunk = stream.chunk(3)
+        for replay in (first, second):
+            replay.extend(*chunk.columns)
+        assert all(np.array_equal(a, b) for a, b in zip(first.sample(2, 8), second.sample(2, 8), strict=True))
+        assert len(first) == len(second)
+
+
+def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
+    spec = spec_of(12, 2, 3)
+    replay = memory(spec)
+    replay.extend(*FrameStream(0, 2, 3).chunk(5).columns)
+    state = replay.state_dict()
+    whole = Replay(spec, Uniform(derive_generator(0, "memory")))
+    with pytest.raises(ValueError, match="shares frames"):
+        replay.load_state_dict(whole.state_dict())
+    with pytest.raises(ValueError, match="stored frames do not fit"):
+        memory(spec, spare=3.0).load_state_dict(state)
+    with pytest.raises(ValueError, match="observation is int32"):
+        whole.load_state_dict(state)
+
+
+def test_observations_without_frames_are_refused() -> None:
+    with pytest.raises(ValueError, match="use Replay"):
+        memory(ReplaySpec(capacity=4, observation=((4,), np.float32), action=((), np.int64)))
+
+
+def test_sequences_of_stacks() -> None:
+    replay, stream = memory(spec_of(30, 2, 3)), FrameStream(0, 2, 3)
+    chunk = stream.chunk(25)
+    replay.extend(*chunk.columns)
+    drawn = replay.sample_sequences(2, 4, 5)
+    assert drawn.observation.shape == (2, 4, 5, 3, 2, 3)
+    assert drawn.valid.all()
+    whole = {chunk.observation[t : t + 5, b].tobytes() for t in range(21) for b in range(2)}
+    assert all(drawn.observation[u, n].tobytes() in whole for u in range(2) for n in range(4))

@@ -1,0 +1,140 @@
+"""Replay of stacked frames that keeps each frame once: an observation of k frames is k numbers of frames."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.types import Array, StateTree
+from workers.memory.replay import Replay
+from workers.memory.rules import Places, Rule
+from workers.memory.transitions import Field, ReplaySpec, Rows
+
+_SPARE: Final = 1 / 16
+"""Frames kept beyond one per transition, as a share."""
+
+
+class FrameReplay(Replay):
+    """A `Replay` of observations [k, ...] that are stacks of the newest k frames, the newest last. B environments.
+
+    Nothing is assumed of the environment, everything is compared: an observation that equals the successor of the row before shares all of
+    its frames, a successor that is its observation moved on by one adds one frame, and anything else - the first observation of an
+    episode, however it is padded - is stored whole, though equal frames within it once. So stacks come back as they were given, exactly,
+    and each row holds its true successor, where an episode ended too.
+
+    An episode of L steps needs L + 1 frames, or L + 2 where black frames pad its first stack. There is room for a sixteenth more frames
+    than transitions, which is enough while episodes last 32 steps on average. Of shorter ones the memory holds fewer transitions than its
+    capacity: the oldest, whose frames were overwritten, are no longer sampled.
+
+    Args:
+        spec: What it keeps; observations [k, ...].
+        rule: How places are chosen; the memory's own.
+        spare: Frames beyond one per transition, as a share of the capacity.
+
+    Raises:
+        ValueError: If observations have no axis of frames, or frames are too many to be numbered.
+    """
+
+    def __init__(self, spec: ReplaySpec, rule: Rule, *, spare: float = _SPARE) -> None:
+        shape, dtype = spec.observation
+        if len(shape) < 2:
+            raise ValueError(f"frames share memory where observations are stacks [k, ...], not of shape {list(shape)}: use Replay")
+        self._stack = shape[0]
+        super().__init__(spec, rule)
+        least = 2 * self._stack * (self._stack + 1) * spec.num_envs
+        count = max(int(self.capacity * (1 + spare)), self.capacity + least)
+        if count >= 2**31:
+            raise ValueError(f"{count} frames are more than can be numbered: lower the capacity")
+        self._frames = np.zeros((count, *shape[1:]), dtype)
+        self._added = 0
+        self._oldest = np.zeros(self._steps, np.int64)
+        self._intact = 0
+
+    def state_dict(self) -> StateTree:
+        """Returns rows and frames by place, how many were ever written, and the state of the rule."""
+        frames = self._frames[: min(self._added, len(self._frames))]
+        own = {"frames": frames, "added": self._added, "room": len(self._frames), "oldest": self._oldest, "intact": self._intact}
+        return {**super().state_dict(), **own}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the memory to a captured state.
+
+        Raises:
+            ValueError: If it is of a memory with other fields or frames, another capacity, number of environments or rule.
+        """
+        self._check_frames(state)
+        super().load_state_dict(state)
+        self._frames[: len(state["frames"])] = state["frames"]
+        self._added, self._intact = int(state["added"]), int(state["intact"])
+        self._oldest[:] = state["oldest"]
+
+    def _observation_fields(self) -> dict[str, Field]:
+        numbers: Field = ((self._stack,), np.int32)
+        return {"observation": numbers, "next_observation": numbers}
+
+    def _write_observations(self, begin: int, rows: Rows) -> None:
+        active = np.ones(rows.ended.shape, np.bool_) if rows.active is None else rows.active
+        for t in range(len(active)):
+            place = begin + t
+            self._write_step(place, rows.observation[t], rows.next_observation[t], active[t])
+            self._keep_intact(place, self._written + t, active[t])
+
+    def _observations(self, rows: Array, last: Places | None) -> tuple[Array, Array]:
+        observation, successor = super()._observations(rows, last)
+        return self._frames.take(observation, axis=0), self._frames.take(successor, axis=0)
+
+    def _write_step(self, place: int, observation: Array, successor: Array, active: Array) -> None:
+        """Writes the observations [B, k, ...] of one vector step into a row; slots that waited keep the numbers of the row before."""
+        stacks, successors = self._columns["observation"][place], self._columns["next_observation"][place]
+        stacks[:] = self._columns["next_observation"][place - 1]
+        follows = ~_differ(self._frames.take(stacks, axis=0), observation) & self._columns["live"][place - 1] & (self._added > 0)
+        for slot in np.flatnonzero(active & ~follows):
+            stacks[slot] = self._add_stack(observation[slot])
+        successors[:, :-1] = stacks[:, 1:]
+        moved = ~_differ(observation[:, 1:], successor[:, :-1])
+        added = active & moved
+        successors[added, -1] = self._add(successor[added, -1])
+        for slot in np.flatnonzero(active & ~moved):
+            successors[slot] = self._add_stack(successor[slot])
+
+    def _keep_intact(self, place: int, step: int, active: Array) -> None:
+        """Drops the rows that lost a frame to those added with row `place`, number `step` of all.
+
+        Rows need no older frames than the rows before them, so the oldest rows go first.
+        """
+        room, newest = len(self._frames), self._added - 1
+        ages = (newest - self._columns["observation"][place][active].astype(np.int64)) % room
+        self._oldest[place] = newest - int(ages.max(initial=-1))
+        self._intact = max(self._intact, step + 1 - self._steps)
+        while self._oldest[self._intact % self._steps] < self._added - room:
+            self._drop(self._intact % self._steps)
+            self._intact += 1
+
+    def _add_stack(self, stack: Array) -> npt.NDArray[np.int64]:
+        """Stores the frames of a stack [k, ...], equal neighbours once, and returns their numbers int64 [k]."""
+        new = np.concatenate(([True], _differ(stack[1:], stack[:-1])))
+        numbers: npt.NDArray[np.int64] = self._add(stack[new])[np.cumsum(new) - 1]
+        return numbers
+
+    def _add(self, frames: Array) -> npt.NDArray[np.int64]:
+        """Stores frames [n, ...] and returns their numbers int64 [n]."""
+        numbers = (self._added + np.arange(len(frames))) % len(self._frames)
+        self._frames[numbers] = frames
+        self._added += len(frames)
+        return numbers
+
+    def _check_frames(self, state: StateTree) -> None:
+        frames = state.get("frames")
+        if frames is None:
+            raise ValueError("the stored memory keeps whole observations, this one shares frames: store and load with the same kind")
+        room, count = int(state["room"]), min(int(state["added"]), int(state["room"]))
+        expected = (len(self._frames), count, *self._frames.shape[1:], self._frames.dtype)
+        given = (room, *frames.shape, frames.dtype)
+        if given != expected:
+            raise ValueError(f"the stored frames do not fit this memory: room, count, shape and dtype are {given}, here {expected}")
+
+
+def _differ(first: Array, second: Array) -> npt.NDArray[np.bool_]:
+    """Returns bool [n]: whether the entries of two arrays [n, ...] differ anywhere."""
+    different: npt.NDArray[np.bool_] = (first != second).reshape(len(first), -1).any(1)
+    return different
