@@ -74,10 +74,11 @@ class FrameReplay(Replay):
 
     def _write_observations(self, begin: int, rows: Rows) -> None:
         active = np.ones(rows.ended.shape, np.bool_) if rows.active is None else rows.active
+        self._intact = max(self._intact, self._written + len(active) - self._steps)
         for t in range(len(active)):
             place = begin + t
             self._write_step(place, rows.observation[t], rows.next_observation[t], active[t])
-            self._keep_intact(place, self._written + t, active[t])
+            self._keep_intact(place, active[t])
 
     def _observations(self, rows: Array, last: Places | None) -> tuple[Array, Array]:
         observation, successor = super()._observations(rows, last)
@@ -97,15 +98,14 @@ class FrameReplay(Replay):
         for slot in np.flatnonzero(active & ~moved):
             successors[slot] = self._add_stack(successor[slot])
 
-    def _keep_intact(self, place: int, step: int, active: Array) -> None:
-        """Drops the rows that lost a frame to those added with row `place`, number `step` of all.
+    def _keep_intact(self, place: int, active: Array) -> None:
+        """Drops the rows that lost a frame to those added with the row `place`.
 
         Rows need no older frames than the rows before them, so the oldest rows go first.
         """
         room, newest = len(self._frames), self._added - 1
         ages = (newest - self._columns["observation"][place][active].astype(np.int64)) % room
         self._oldest[place] = newest - int(ages.max(initial=-1))
-        self._intact = max(self._intact, step + 1 - self._steps)
         while self._oldest[self._intact % self._steps] < self._added - room:
             self._drop(self._intact % self._steps)
             self._intact += 1
@@ -136,5 +136,5 @@ class FrameReplay(Replay):
 
 def _differ(first: Array, second: Array) -> npt.NDArray[np.bool_]:
     """Returns bool [n]: whether the entries of two arrays [n, ...] differ anywhere."""
-    different: npt.NDArray[np.bool_] = (first != second).reshape(len(first), -1).any(1)
+    different: npt.NDArray[np.bool_] = (first != second).any(tuple(range(1, first.ndim)))
     return different

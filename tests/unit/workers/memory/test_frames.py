@@ -17,7 +17,9 @@ RULES = {"uniform": Uniform, "prioritized": Prioritized}
 
 def spec_of(steps: int, num_envs: int, k: int, n_step: int = 1) -> ReplaySpec:
     observation = ((k, 2, 3), np.uint8)
-    return ReplaySpec(capacity=steps * num_envs, num_envs=num_envs, observation=observation, action=((), np.int64), n_step=n_step, gamma=0.9)
+    return ReplaySpec(
+        capacity=steps * num_envs, num_envs=num_envs, observation=observation, action=((), np.int64), n_step=n_step, gamma=0.9
+    )
 
 
 def memory(spec: ReplaySpec, *, rule: str = "uniform", spare: float = 2.0, seed: int = 0) -> FrameReplay:

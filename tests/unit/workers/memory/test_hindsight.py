@@ -40,7 +40,11 @@ class GoalStream:
 
     def chunk(self, steps: int) -> Chunk:
         lead = (steps, self.num_envs)
-        observation, successor, ends = np.zeros((*lead, 7), np.float32), np.zeros((*lead, 7), np.float32), self.generator.random(lead) < self.end
+        observation, successor, ends = (
+            np.zeros((*lead, 7), np.float32),
+            np.zeros((*lead, 7), np.float32),
+            self.generator.random(lead) < self.end,
+        )
         for t in range(steps):
             observation[t] = self.observation()
             self.step += 1
@@ -62,7 +66,8 @@ def test_goals_come_from_the_same_episode_and_not_from_before(rule, steps, piece
             last[int(row[0]), int(row[1])] = int(row[2])
         sample = replay.sample(10, 32)
         assert np.array_equal(sample.observation[..., 5:], sample.next_observation[..., 5:])
-        for before, after, reward in zip(sample.observation.reshape(-1, 7), sample.next_observation.reshape(-1, 7), sample.reward.ravel(), strict=True):
+        columns = (sample.observation.reshape(-1, 7), sample.next_observation.reshape(-1, 7), sample.reward.ravel())
+        for before, after, reward in zip(*columns, strict=True):
             b, episode, step, *_, goal_episode, goal_step = before.tolist()
             if goal_episode == -1:
                 assert reward == -1

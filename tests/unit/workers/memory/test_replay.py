@@ -50,7 +50,11 @@ def assert_samples_agree(replay: Replay, naive: NaiveReplay, *, batches: int = 8
 )
 @settings(deadline=None, max_examples=150)
 def test_samples_are_those_of_a_list_of_rows(steps, num_envs, n_step, pieces, rule) -> None:
-    replay, naive, stream = memory(steps, num_envs, rule=rule, n_step=n_step), NaiveReplay(steps, num_envs, n_step), VectorStream(7, num_envs)
+    replay, naive, stream = (
+        memory(steps, num_envs, rule=rule, n_step=n_step),
+        NaiveReplay(steps, num_envs, n_step),
+        VectorStream(7, num_envs),
+    )
     for piece in pieces:
         chunk = stream.chunk(piece)
         replay.extend(*chunk.columns)
@@ -97,7 +101,10 @@ def test_n_step_returns_by_hand() -> None:
     rows = np.stack([observations] * 3, 1)[:, np.newaxis]
     replay.extend(rows[:-1], np.zeros((5, 1), int), rewards[:, np.newaxis], rows[1:], terminated, truncated)
     sample = replay.sample(1, 200)
-    by_place = {int(p): (float(r), float(d), float(s[0])) for p, r, d, s in zip(sample.places[0], sample.reward[0], sample.discount[0], sample.next_observation[0], strict=True)}
+    by_place = {
+        int(p): (float(r), float(d), float(s[0]))
+        for p, r, d, s in zip(sample.places[0], sample.reward[0], sample.discount[0], sample.next_observation[0], strict=True)
+    }
     assert by_place == {
         1: (pytest.approx(2 + 0.9 * 4 + 0.81 * 8), 0.0, 4.0),  # terminated in its third row
         2: (pytest.approx(4 + 0.9 * 8), 0.0, 4.0),  # in its second
@@ -184,7 +191,12 @@ def test_what_was_sampled_is_a_copy() -> None:
 # Sequences
 
 
-@given(steps=st.integers(1, 9), num_envs=st.integers(1, 3), length=st.integers(1, 6), pieces=st.lists(st.integers(1, 12), min_size=1, max_size=4))
+@given(
+    steps=st.integers(1, 9),
+    num_envs=st.integers(1, 3),
+    length=st.integers(1, 6),
+    pieces=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+)
 @settings(deadline=None, max_examples=80)
 def test_sequences_are_consecutive_rows_of_one_environment(steps, num_envs, length, pieces) -> None:
     replay, naive, stream = memory(steps, num_envs), NaiveReplay(steps, num_envs), VectorStream(5, num_envs)

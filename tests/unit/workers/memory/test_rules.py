@@ -32,13 +32,13 @@ def prioritized(size: int, seed: int = 0, **constants: float) -> Prioritized:
 @settings(deadline=None, max_examples=60)
 def test_the_tree_finds_what_a_running_sum_finds(size, changes) -> None:
     tree, model = SumTree(size), np.zeros(size)
-    for begin, values, scattered in [(0, [1.0], False), *changes]:
+    for start, values, scattered in [(0, [1.0], False), *changes]:
         if scattered:
-            places = (begin + np.arange(len(values)) * 37) % size
+            places = (start + np.arange(len(values)) * 37) % size
             tree.set(places, np.array(values))
             model[places] = values
         else:
-            begin, end = begin % size, min(begin % size + len(values), size)
+            begin, end = start % size, min(start % size + len(values), size)
             tree.fill(begin, end, np.array(values[: end - begin]))
             model[begin:end] = values[: end - begin]
     assert np.array_equal(tree.values, model)
