@@ -999,6 +999,65 @@ export interface components {
             stored: boolean;
         };
         /**
+         * AtariPreprocessing
+         * @description The usual preprocessing of Atari games (Mnih et al. 2015; Machado et al. 2018), for an environment `ALE/...-v5` without wrappers.
+         *
+         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns stay those of the game, of whole games,
+         *     in training and in evaluations: `clip_rewards` and `terminal_on_life_loss` change only what the agent learns from. Sticky actions are
+         *     an argument of the environment: `env.kwargs.repeat_action_probability`, 0.25 by default.
+         */
+        AtariPreprocessing: {
+            /**
+             * Clip Rewards
+             * @description The agent learns from rewards clipped to [-1, 1].
+             * @default true
+             */
+            clip_rewards: boolean;
+            /**
+             * Frame Skip
+             * @description Frames for which an action is repeated; the greater of the last two screens is seen. One env_step.
+             * @default 4
+             */
+            frame_skip: number;
+            /**
+             * Frame Stack
+             * @description Frames in an observation, the newest last.
+             * @default 4
+             */
+            frame_stack: number;
+            /**
+             * Grayscale
+             * @description Shades of grey; with `false` a last dimension of 3 holds the colours.
+             * @default true
+             */
+            grayscale: boolean;
+            /**
+             * Name
+             * @description Kind of preprocessing.
+             * @default atari
+             * @constant
+             */
+            name: "atari";
+            /**
+             * Noop Max
+             * @description Most frames without an action at the start of a game; the number is drawn from the episode's seed.
+             * @default 30
+             */
+            noop_max: number;
+            /**
+             * Screen Size
+             * @description Height and width of a frame in pixels.
+             * @default 84
+             */
+            screen_size: number;
+            /**
+             * Terminal On Life Loss
+             * @description The agent learns as if the game ended where a life is lost; the game goes on.
+             * @default false
+             */
+            terminal_on_life_loss: boolean;
+        };
+        /**
          * AttemptReport
          * @description How an attempt ended. Written by the trainer, completed by the supervisor, sent at release.
          */
@@ -1336,13 +1395,16 @@ export interface components {
              * @default 1
              */
             num_envs: number;
+            /** @description Preprocessing of Atari games; `null`, which is left out of the canonical form, takes observations and rewards as they are. */
+            preprocessing?: components["schemas"]["AtariPreprocessing"] | null;
             /**
              * Vectorization
-             * @description `sync` steps the copies in the trainer; `async` gives each its own process, for environments slower than about 1 ms.
+             * @description `sync` steps the copies in the trainer; `async` gives each its own process, for environments slower than about 1 ms; `native` takes
+             *     the vector that the environment brings along, whose threads step several copies at once: Atari games with `preprocessing` have one.
              * @default sync
              * @enum {string}
              */
-            vectorization: "sync" | "async";
+            vectorization: "sync" | "async" | "native";
         };
         /**
          * EnvironmentDescription
@@ -2904,7 +2966,7 @@ export interface components {
          */
         RlDefinition: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -2976,7 +3038,7 @@ export interface components {
          */
         RlDefinitionInput: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -3172,6 +3234,42 @@ export interface components {
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
+        };
+        /**
+         * Sb3Parameters
+         * @description An algorithm of Stable-Baselines3 (Raffin et al. 2021), trained by its own `learn()`; the workers need the extra `sb3`.
+         *
+         *     A resume is statistical: where the algorithm stands within its own loop is not saved. `loop.env_steps` is needed, since the algorithm's
+         *     schedules end there.
+         */
+        Sb3Parameters: {
+            /**
+             * Algorithm
+             * @description Class in Stable-Baselines3. A2C and PPO take any actions, DQN discrete ones, DDPG, SAC and TD3 boxes.
+             * @enum {string}
+             */
+            algorithm: "A2C" | "DDPG" | "DQN" | "PPO" | "SAC" | "TD3";
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "sb3";
+            /**
+             * Parameters
+             * @description Keyword arguments of the algorithm, as Stable-Baselines3 documents them; those left out take its defaults. Classes in
+             *     `policy_kwargs` are named by their names, as in `{"activation_fn": "ReLU"}`, pairs such as `train_freq` are arrays, and
+             *     `action_noise` is an object such as `{"name": "normal", "sigma": 0.1}`.
+             */
+            parameters?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Policy
+             * @description Network: of layers, of convolutions for images, or of one input per part of a `Dict` observation.
+             * @default MlpPolicy
+             * @enum {string}
+             */
+            policy: "MlpPolicy" | "CnnPolicy" | "MultiInputPolicy";
         };
         /**
          * Schedule

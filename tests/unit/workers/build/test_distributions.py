@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from palestra.contract.agents import RegisteredAgent
+from palestra.contract.agents import BUILTIN_AGENTS, RegisteredAgent
 from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, read_definition
 from tests.support.distributions import install
 from tests.support.foreign_agents import ScriptedBatch
@@ -155,7 +155,7 @@ def test_the_catalogue_lists_what_can_be_used_and_tells_what_not(installed: Path
     environment = python_environment({"PYTHONPATH": str(installed)})
     done = subprocess.run([sys.executable, "-m", "workers.build.catalogue"], env=environment, capture_output=True, text=True, check=True)
     agents = {agent["name"]: agent for agent in json.loads(done.stdout)["agents"]}
-    assert set(agents) == {"dqn", "ppo", "hill_climber", "odd"}
+    assert set(agents) == {*BUILTIN_AGENTS, "hill_climber", "odd"}
     functions = {part["name"]: part for part in json.loads(done.stdout)["model_functions"]}
     assert (functions["classifier"]["code"], functions["line"]["code"]) == (None, code().model_dump())
     assert functions["line"]["parameters_schema"]["properties"]["rate"]["default"] == 0.1
