@@ -1,8 +1,9 @@
 """Atari games of ale-py with the usual preprocessing.
 
 Two ways with the same settings: Gymnasium's wrappers around one game, and the vector that ale-py brings along, which works in threads
-of its own. Each repeats an episode from its seed, but not the other's: screens are scaled and idle starts drawn differently. Both show
-frames of zeros before the first one of a game. Rewards are never clipped here, nor is a lost life an end: see `workers.envs.heard`.
+of its own but loads the ROM anew for every episode. Each repeats an episode from its seed, but not the other's: screens are scaled and
+idle starts drawn differently. Both show frames of zeros before the first one of a game. Rewards are never clipped here, nor is a lost
+life an end: see `workers.envs.heard`.
 """
 
 import os
@@ -12,6 +13,7 @@ from typing import Any, Final, cast
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec as Registered
+from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.wrappers import AtariPreprocessing as Preprocessed
 from gymnasium.wrappers import FrameStackObservation
@@ -22,37 +24,40 @@ from workers.core.errors import DefinitionError
 from workers.core.types import Array
 from workers.envs.foreign import GymVector
 
-_TAKEN: Final = frozenset({"frameskip", "obs_type"})
+_TAKEN: Final = frozenset({"continuous", "frameskip", "obs_type"})
 """Arguments of the games that the preprocessing sets."""
+_STICKY: Final = "repeat_action_probability"
 _FRAMES_PER_SECOND: Final = 60
 _ENLARGED: Final = 4
 
 
-def game_options(spec: AtariPreprocessing, kwargs: Mapping[str, JsonScalar]) -> dict[str, Any]:
-    """Returns the arguments of one game below the wrappers of `preprocessed`.
-
-    Raises:
-        DefinitionError: If `kwargs` says what the preprocessing says.
-    """
-    _check_options(kwargs)
-    return {**kwargs, "frameskip": 1, "obs_type": "grayscale" if spec.grayscale else "rgb"}
-
-
-def preprocessed(game: gym.Env[Any, Any], spec: AtariPreprocessing) -> gym.Env[Any, Any]:
+def make_game(
+    registered: Registered, spec: AtariPreprocessing, kwargs: Mapping[str, JsonScalar], render_mode: str | None = None
+) -> gym.Env[Any, Any]:
     """Returns a game whose observations are stacked frames, uint8 [frame_stack, screen_size, screen_size(, 3)].
 
     Args:
-        game: Made with `game_options`.
-        spec: What to do.
+        registered: The game.
+        spec: Its preprocessing.
+        kwargs: Arguments of the game.
+        render_mode: `rgb_array` for pictures.
 
     Raises:
-        DefinitionError: If it is not a game of ale-py.
+        DefinitionError: If it is not a game of ale-py, or `kwargs` says what the preprocessing says.
         gymnasium.error.DependencyNotInstalled: If there is no OpenCV.
     """
-    if not hasattr(game.unwrapped, "ale"):
-        raise DefinitionError("env.preprocessing: this is not a game of ale-py, such as ALE/Pong-v5: leave preprocessing out")
+    _check_options(kwargs)
+    if not str(registered.entry_point).startswith("ale_py"):
+        raise DefinitionError(f"env.preprocessing: {registered.id} is not a game of ale-py, such as ALE/Pong-v5: leave preprocessing out")
+    sticky = float({**registered.kwargs, **kwargs}.get(_STICKY) or 0.0)
+    options: dict[str, Any] = {**kwargs, _STICKY: 0.0, "frameskip": 1, "obs_type": "grayscale" if spec.grayscale else "rgb"}
+    game: gym.Env[Any, Any] = gym.make(registered, **options, render_mode=render_mode, max_episode_steps=-1)
     frames = Preprocessed(
-        game, noop_max=spec.noop_max, frame_skip=spec.frame_skip, screen_size=spec.screen_size, grayscale_obs=spec.grayscale
+        _Game(game, sticky, redraws=spec.noop_max > 0),
+        noop_max=spec.noop_max,
+        frame_skip=spec.frame_skip,
+        screen_size=spec.screen_size,
+        grayscale_obs=spec.grayscale,
     )
     return FrameStackObservation(frames, spec.frame_stack, padding_type="zero")
 
@@ -75,7 +80,7 @@ def native_vector(
     _check_options(kwargs)
     if registered.vector_entry_point is None or "ale_py" not in str(registered.vector_entry_point):
         raise DefinitionError(f"env.vectorization: {registered.id} has no vector of its own; choose sync, or a game named ALE/...-v5")
-    options = {
+    options: dict[str, Any] = {
         **kwargs,
         "frameskip": spec.frame_skip,
         "img_height": spec.screen_size,
@@ -90,6 +95,50 @@ def native_vector(
     }
     vector = gym.make_vec(registered, num_envs, vectorization_mode="vector_entry_point", **options)
     return GymVector(_MaskedSeeds(vector), limit, resets_itself=True)
+
+
+class _Game(gym.Wrapper[Any, Any, Any, Any]):
+    """A game frame by frame, without an observation: the preprocessing reads the screen.
+
+    ale-py takes a seed only together with its ROM, for as long as several hundred steps, and uses it for sticky actions alone. So these
+    are drawn here, before each frame and with the same rule (Machado et al. 2018, section 5.2), and a reset brings back the first state.
+
+    Args:
+        game: One frame per step, no sticky actions.
+        sticky: Probability that the last action is taken again.
+        redraws: Whether the caller takes a step after each reset, before it looks at the screen: a restored state does not draw it, a
+            reset of the game does, for as long as thirty steps.
+    """
+
+    def __init__(self, game: gym.Env[Any, Any], sticky: float, *, redraws: bool) -> None:
+        super().__init__(game)
+        inner: Any = game.unwrapped
+        self._inner = inner
+        self._ale = inner.ale
+        legal = self._ale.getLegalActionSet()
+        self._actions = tuple(legal if len(legal) == inner.action_space.n else self._ale.getMinimalActionSet())
+        self._sticky = sticky
+        self._redraws = redraws
+        self._last = 0
+        self._ale.reset_game()
+        self._start = self._ale.cloneState()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        del options
+        if seed is not None:
+            self._inner.np_random = np_random(seed)[0]
+        self._last = 0
+        if self._redraws:
+            self._ale.restoreState(self._start)
+        else:
+            self._ale.reset_game()
+        return None, {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if not self._sticky or self._inner.np_random.random() >= self._sticky:
+            self._last = action
+        reward = self._ale.act(self._actions[self._last])
+        return None, float(reward), self._ale.game_over(with_truncation=False), self._ale.game_truncated(), {}
 
 
 class NativeGame(gym.Env[Array, int]):

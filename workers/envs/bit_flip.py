@@ -26,7 +26,7 @@ class BitFlip(gym.Env[dict[str, Bits], np.int64]):
         if bits < 1:
             raise ValueError(f"bits must be at least 1, not {bits}")
         binary = gym.spaces.MultiBinary(bits)
-        self.observation_space = gym.spaces.Dict({"observation": binary, "achieved_goal": binary, "desired_goal": binary})
+        self.observation_space: gym.Space[Any] = gym.spaces.Dict({"observation": binary, "achieved_goal": binary, "desired_goal": binary})
         self.action_space = gym.spaces.Discrete(bits)
         self._bits: Bits = np.zeros(bits, np.int8)
         self._goal: Bits = np.ones(bits, np.int8)

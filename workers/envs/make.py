@@ -4,6 +4,8 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import logging
+import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, Final
@@ -14,7 +16,7 @@ from gymnasium.envs.registration import EnvSpec as Registered
 import workers.envs.own  # noqa: F401 - registers palestra/...
 from palestra.contract.envs import EnvSpec
 from workers.core.errors import DefinitionError, PartNotFoundError
-from workers.envs.atari import NativeGame, game_options, native_vector, preprocessed
+from workers.envs.atari import NativeGame, make_game, native_vector
 from workers.envs.episode import EpisodeEnv
 from workers.envs.foreign import GymVector
 from workers.envs.heard import HeardVector
@@ -81,9 +83,10 @@ def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None) -> Episod
 
 
 def register_games() -> None:
-    """Registers the Atari games, where ale-py is installed."""
+    """Registers the Atari games, where ale-py is installed, and keeps its greeting from the log."""
     with contextlib.suppress(ImportError):
-        importlib.import_module(_GAMES)
+        games = importlib.import_module(_GAMES)
+        games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
 
 
 def _limit(registered: Registered, spec: EnvSpec, max_episode_steps: int | None) -> int | None:
@@ -110,22 +113,33 @@ def _make_native(registered: Registered, spec: EnvSpec, count: int, limit: int |
         return native_vector(registered, spec.preprocessing, spec.kwargs, count, limit)
 
 
-def _make_one(registered: Registered, spec: EnvSpec, index: int, limit: int | None, **more: Any) -> EpisodeEnv:
+def _make_one(registered: Registered, spec: EnvSpec, index: int, limit: int | None, render_mode: str | None = None) -> EpisodeEnv:
     with _explained(registered, spec):
-        bare = _bare(registered, spec, more)
+        env = _bare(registered, spec, render_mode)
     try:
-        with _explained(registered, spec):
-            env = bare if spec.preprocessing is None else preprocessed(bare, spec.preprocessing)
         return _with_episodes(registered.id, env, index, limit)
     except BaseException:
-        bare.close()
+        env.close()
         raise
 
 
-def _bare(registered: Registered, spec: EnvSpec, more: dict[str, Any]) -> gym.Env[Any, Any]:
-    options: dict[str, Any] = dict(spec.kwargs) if spec.preprocessing is None else game_options(spec.preprocessing, spec.kwargs)
-    made: gym.Env[Any, Any] = gym.make(registered, **{**options, **more, "max_episode_steps": -1})
+def _bare(registered: Registered, spec: EnvSpec, render_mode: str | None) -> gym.Env[Any, Any]:
+    if "mujoco" in str(registered.entry_point):
+        _log_mujoco()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # where Box2D's are errors, its import ends the process
+        if spec.preprocessing is not None:
+            return make_game(registered, spec.preprocessing, spec.kwargs, render_mode)
+        options: dict[str, Any] = {**spec.kwargs, **({} if render_mode is None else {"render_mode": render_mode}), "max_episode_steps": -1}
+        made: gym.Env[Any, Any] = gym.make(registered, **options)
     return made
+
+
+@functools.cache
+def _log_mujoco() -> None:
+    """Lets MuJoCo's warnings go to the log, each text once, instead of to a file in the working directory."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("mujoco").set_mju_user_warning(functools.cache(logging.getLogger("mujoco").warning))
 
 
 def _with_episodes(env_id: str, env: gym.Env[Any, Any], index: int, limit: int | None) -> EpisodeEnv:

@@ -37,7 +37,7 @@ class Flattener:
         TypeError: If a part is of another kind, or there is none.
     """
 
-    def __init__(self, space: spaces.Dict | spaces.Tuple) -> None:
+    def __init__(self, space: spaces.Dict[Any] | spaces.Tuple[Any]) -> None:
         self._parts = tuple(_parts(space))
         if not self._parts:
             raise TypeError(f"{type(space).__name__} space without parts: there is nothing to observe")
