@@ -11,11 +11,11 @@ STAMPS := .setup
 NODE := .ci/tools/with-node.sh
 FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json \
 	frontend/postcss.config.cjs -type f 2>/dev/null)
-BENCHMARKS := $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS := $(filter-out _% training learning,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help demo up test test-slow acceptance check bench format clean
+.PHONY: help demo up test test-slow acceptance check bench bench-peers learning format clean
 
 help:
 	@echo "make demo        three seeds of DQN on CartPole through the whole of Palestra; stops by itself"
@@ -25,6 +25,8 @@ help:
 	@echo "make acceptance  the 197 rows of the five seed documents, a tick per row"
 	@echo "make check       formatters, linters, types, import rules"
 	@echo "make bench       benchmarks; prints figures and ratios"
+	@echo "make bench-peers throughput of whole trainings beside other libraries, which are installed for it (TRAINING='--tasks ppo')"
+	@echo "make learning    trains the presets of examples/learning over 5 seeds; prints what each reaches (LEARNING='--only NAME')"
 
 demo: $(STAMPS)/run $(STAMPS)/frontend
 	@$(BIN)/palestra demo $(DEMO)
@@ -51,6 +53,12 @@ check: $(STAMPS)/dev $(STAMPS)/npm
 bench: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || failed=1; done; exit $${failed:-0}
 
+bench-peers: $(STAMPS)/peers
+	@$(BIN)/python -m benchmarks.training $(TRAINING)
+
+learning: $(STAMPS)/dev
+	@$(BIN)/python -m benchmarks.learning $(LEARNING)
+
 format: $(STAMPS)/dev $(STAMPS)/npm
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -70,6 +78,11 @@ $(STAMPS)/run: pyproject.toml constraints.txt | $(BIN)/python
 $(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
 	@.ci/tools/install.sh $(BIN) "server,worker,embedded,dev"
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/run $@
+
+# What trainings are measured beside, and is not there for the tests already. tianshou wants older versions of packages that Palestra has too, so it lies apart and sees ours.
+$(STAMPS)/peers: $(STAMPS)/dev
+	@.ci/tools/install-over.sh $(BIN) $(STAMPS)/tianshou tianshou
+	@touch $@
 
 $(STAMPS)/npm: frontend/package-lock.json | $(STAMPS)/run
 	@echo "Installing the dashboard's packages ..."

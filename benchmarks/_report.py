@@ -36,3 +36,9 @@ def show(name: str, values: Sequence[float], unit: str, bound: float | None = No
         f"  max {ordered[-1]:.3f}  n {len(ordered)}{verdict}"
     )
     return bound is None or quantile < bound
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Returns rows of cells as columns for a terminal."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)

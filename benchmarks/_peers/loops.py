@@ -1,0 +1,46 @@
+"""What a peer hands to the measurement, and what all of them are judged by."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+EVALUATION_EPISODES = 20
+_FIRST_EVALUATION_SEED = 10_000
+
+
+class NotTrainedHereError(Exception):
+    """The peer has no such algorithm; the message says which."""
+
+
+class Done(NamedTuple):
+    """What a training came to."""
+
+    env_steps: int
+    warm_up_seconds: float = 0.0
+    """What the first learn took beyond the second, where it is known: compilation, or loading what was compiled."""
+    children_mib: float = 0.0
+    """Memory of processes beside this one, at their peak."""
+
+
+class Loop(NamedTuple):
+    """A training that is ready to begin."""
+
+    train: Callable[[], Done]
+    act: Callable[[np.ndarray], Any]
+    """Returns the greedy action, for the environment's `step`, on one observation; called after the training."""
+    close: Callable[[], None] = lambda: None
+
+
+def greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:
+    """Returns the mean undiscounted return of 20 episodes, the same ones for everybody."""
+    env, total = gym.make(env_id), 0.0
+    for seed in range(_FIRST_EVALUATION_SEED, _FIRST_EVALUATION_SEED + EVALUATION_EPISODES):
+        (observation, _), over = env.reset(seed=seed), False
+        while not over:
+            observation, reward, terminated, truncated, _ = env.step(act(observation))
+            total += float(reward)
+            over = terminated or truncated
+    env.close()
+    return total / EVALUATION_EPISODES

@@ -1,0 +1,15 @@
+"""Plain loops: one file per family, torch modules with an optimizer of `torch.optim`, numpy arrays for what is stored, nothing else."""
+
+from benchmarks._peers import plain_dqn, plain_on_policy, plain_sac
+from benchmarks._peers.loops import Loop
+from benchmarks._peers.tasks import DqnSettings, SacSettings, Task
+
+
+def build(task: Task, seed: int, env_steps: int) -> Loop:
+    match task.settings:
+        case DqnSettings():
+            return plain_dqn.build(task, task.settings, seed, env_steps)
+        case SacSettings():
+            return plain_sac.build(task, task.settings, seed, env_steps)
+        case settings:
+            return plain_on_policy.build(task, settings, seed, env_steps)

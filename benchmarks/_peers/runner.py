@@ -1,0 +1,105 @@
+"""Does one training in this fresh process, on one thread, and prints what it took as one line of JSON.
+
+python -m benchmarks._peers.runner --peer sb3 --task dqn1 --seed 0
+"""
+
+import argparse
+import contextlib
+import importlib
+import json
+import logging
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+from benchmarks._peers.tasks import TASKS
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Read when the libraries are loaded."""
+
+MODULES = {
+    "palestra": "benchmarks._peers.palestra_loop",
+    "sb3": "benchmarks._peers.sb3_loop",
+    "pfrl": "benchmarks._peers.pfrl_loop",
+    "tianshou": "benchmarks._peers.tianshou_loop",
+    "plain": "benchmarks._peers.plain",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", choices=sorted(MODULES), required=True)
+    parser.add_argument("--task", choices=sorted(TASKS), required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--env-steps", type=int, help="shorter or longer than the task")
+    parser.add_argument("--started", type=float, default=None, help="when this process was started, in seconds since the epoch")
+    options = parser.parse_args()
+    started = options.started or time.time()
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    print(json.dumps(measure(options, started)))
+
+
+def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
+    import torch
+
+    torch.set_num_threads(1)
+    task = TASKS[options.task]
+    env_steps = options.env_steps or task.env_steps
+    with contextlib.redirect_stdout(sys.stderr), _quiet():
+        module = importlib.import_module(MODULES[options.peer])
+        from benchmarks._peers.loops import NotTrainedHereError, greedy_return
+
+        try:
+            loop = module.build(task, options.seed, env_steps)
+        except NotTrainedHereError as error:
+            return {"peer": options.peer, "task": task.name, "left_out": str(error)}
+        setup = time.time() - started
+        began, began_cpu = time.perf_counter(), processor_seconds()
+        done = loop.train()
+        seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() - began_cpu
+        peak = peak_mib() + done.children_mib
+        mean_return = greedy_return(task.env, loop.act)
+        loop.close()
+    trained = seconds - done.warm_up_seconds
+    return {
+        "peer": options.peer,
+        "task": task.name,
+        "seed": options.seed,
+        "env_steps": done.env_steps,
+        "env_steps_per_second": round(done.env_steps / trained, 1),
+        "setup_seconds": round(setup, 2),
+        "warm_up_seconds": round(done.warm_up_seconds, 2),
+        "loop_seconds": round(trained, 3),
+        "env_steps_per_cpu_second": round(done.env_steps / max(cpu_seconds - done.warm_up_seconds, 1e-9), 1),
+        "together_per_second": round(done.env_steps / (setup + seconds), 1),
+        "peak_mib": round(peak),
+        "mean_return": round(mean_return, 1),
+        "torch_threads": torch.get_num_threads(),
+    }
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Peers warn and log about themselves, which would drown the figures."""
+    logging.disable(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def processor_seconds() -> float:
+    """Returns the processor time of this process and of those that it started and that are over."""
+    return sum(os.times()[:4])
+
+
+def peak_mib() -> float:
+    """Returns the greatest resident memory of this process so far: that of who started it does not count, as it would in `getrusage`."""
+    with Path("/proc/self/status").open() as lines:
+        kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kib) / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""What every peer trains: tasks with equal settings. Must import neither torch nor a peer, so that who starts the trainings stays small."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class DqnSettings:
+    """Deep Q-learning with a target network, Huber loss, uniform replay; neither double nor clipped where the peer leaves the choice."""
+
+    train_every: int
+    """env_steps from one update to the next."""
+    batch: int = 64
+    buffer: int = 100_000
+    learning_starts: int = 1_000
+    gamma: float = 0.99
+    target_every: int = 500
+    """Updates from one copy of the online network to the next."""
+    epsilon_start: float = 1.0
+    epsilon_end: float = 0.05
+    epsilon_steps: int = 5_000
+    learning_rate: float = 1e-3
+    hidden: tuple[int, ...] = (64, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class PpoSettings:
+    """Proximal policy optimisation; policy and value networks apart, both with tanh."""
+
+    num_envs: int = 8
+    rollout: int = 128
+    passes: int = 4
+    minibatch: int = 256
+    gamma: float = 0.98
+    gae_lambda: float = 0.95
+    clip_range: float = 0.2
+    entropy: float = 0.0
+    value: float = 0.5
+    max_grad_norm: float = 0.5
+    learning_rate: float = 1e-3
+    hidden: tuple[int, ...] = (64, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class A2cSettings:
+    """Advantage actor-critic by five-step returns: two environments of one process, or one each of two processes."""
+
+    num_envs: int = 2
+    rollout: int = 5
+    gamma: float = 0.99
+    entropy: float = 0.0
+    value: float = 0.5
+    max_grad_norm: float = 0.5
+    learning_rate: float = 7e-4
+    rms_decay: float = 0.99
+    rms_epsilon: float = 1e-5
+    hidden: tuple[int, ...] = (64, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class SacSettings:
+    """Soft actor-critic with two critics and a learned temperature, one update per env_step."""
+
+    batch: int = 256
+    buffer: int = 100_000
+    learning_starts: int = 256
+    gamma: float = 0.99
+    tau: float = 0.005
+    learning_rate: float = 1e-3
+    hidden: tuple[int, ...] = (256, 256)
+
+
+Settings = DqnSettings | PpoSettings | A2cSettings | SacSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One training that all peers do."""
+
+    name: str
+    title: str
+    env: str
+    env_steps: int
+    target: float
+    """Least throughput as a multiple of that of the fastest peer."""
+    settings: Settings = field(repr=False)
+
+
+TASKS: Final = {
+    task.name: task
+    for task in (
+        Task("dqn1", "DQN, an update per env_step", "CartPole-v1", 30_000, 3, DqnSettings(train_every=1)),
+        Task("dqn4", "DQN, an update per 4 env_steps", "CartPole-v1", 30_000, 3, DqnSettings(train_every=4)),
+        Task("ppo", "PPO, 8 environments", "CartPole-v1", 100_000, 3, PpoSettings()),
+        Task("a2c", "A2C or A3C, 2 environments or processes", "CartPole-v1", 50_000, 2.5, A2cSettings()),
+        Task("sac", "SAC, 256 x 256", "Pendulum-v1", 5_000, 1.15, SacSettings()),
+    )
+}
+
+PEERS: Final = {"sb3": "stable-baselines3", "pfrl": "pfrl", "tianshou": "tianshou", "plain": ""}
+"""The pip distribution of each peer; `plain` is a single-file loop that stands here."""
