@@ -1,0 +1,52 @@
+"""Hyperparameters of the built-in agents, declared here and nowhere else; and the shape of those that distributions register."""
+
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from palestra.contract.agents.on_policy import PpoParameters as PpoParameters
+from palestra.contract.agents.q_learning import DqnParameters as DqnParameters
+from palestra.contract.documents import Document
+from palestra.contract.names import NAME_PATTERN, Name
+from palestra.contract.parameters import FreeParameters
+from palestra.contract.sb3 import Sb3Parameters as Sb3Parameters
+
+
+class RegisteredAgent(Document):
+    """An agent that a distribution on the workers registers under the entry point group `palestra.agents`."""
+
+    name: Name
+    """Name of the entry point. The catalogue of a pool lists those that its workers offer, with a schema of their parameters."""
+
+    parameters: FreeParameters = Field(default_factory=dict)
+    """Parameters of the agent, as its schema in the catalogue describes them. Defaults are filled in at submission."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_beside(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.keys() - cls.model_fields.keys():
+            known = ", ".join(BUILTIN_AGENTS)
+            raise ValueError(
+                f"is none of the built-in agents {known}; the parameters of an agent that a distribution registers go under parameters"
+            )
+        return value
+
+
+BuiltinAgent = DqnParameters | PpoParameters | Sb3Parameters
+BUILTIN_AGENTS: Final = ("dqn", "ppo", "sb3")
+"""Names that no distribution can take."""
+
+
+def _group_of(value: Any) -> str:
+    """Tells registered names from all else, so that a fault in a built-in agent is told as precisely as if there were no others."""
+    name = value.get("name") if isinstance(value, dict) else getattr(value, "name", None)
+    registered = isinstance(name, str) and name not in BUILTIN_AGENTS and re.fullmatch(NAME_PATTERN, name) is not None
+    return "tagged-union[registered]" if registered else "tagged-union[builtin]"
+
+
+AgentParameters = Annotated[
+    Annotated[Annotated[BuiltinAgent, Field(discriminator="name")], Tag("tagged-union[builtin]")]
+    | Annotated[RegisteredAgent, Tag("tagged-union[registered]")],
+    Discriminator(_group_of),
+]
