@@ -113,7 +113,7 @@ class Dqn:
     def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
         """Returns the actions int64 [N] of highest value."""
         del noise
-        actions: Array = self.network.forward_numpy(parameters, self.encoding.forward_numpy(observation)).argmax(1)
+        actions: Array = self.network.forward_numpy(parameters, self.encoding.forward_numpy(observation)).argmax(-1)
         return actions
 
 

@@ -125,8 +125,17 @@ class ReplayParts:
     """env_steps at the beginning whose actions are drawn evenly from the space."""
 
 
+class Drawn(NamedTuple):
+    """A batch, and where it came from."""
+
+    batch: Batch
+    places: Places
+
+
 class ReplayAgent:
     """An agent that learns from a replay memory.
+
+    What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`workers.agents.pack`).
 
     Args:
         parts: What it is made of.
@@ -137,20 +146,22 @@ class ReplayAgent:
         algorithm = parts.algorithm
         self.report_names = algorithm.report_names
         self.memory = parts.memory
+        self.algorithm = algorithm
+        self.device = torch.device(context.device)
         self._parts = parts
-        self._algorithm = algorithm
         self._layout: Layout = algorithm.layouts[algorithm.actor]
-        self._device = torch.device(context.device)
         self._update = runnable(algorithm.update, mode=context.compile)
-        self.learning_state: Any = map_tensors(self._placed, algorithm.start(torch_generator(context.seed)))
-        self._first_rates = learning_rates(self.learning_state)
+        self._state: Any = map_tensors(self._placed, algorithm.start(torch_generator(context.seed)))
+        self._first_rates = learning_rates(self._state)
         self._learning_rate = parts.learning_rate
         self._generator = derive_generator(context.seed, "agent/noise")
         self._acting_generator = derive_generator(context.seed, "agent/act")
         self._training = TrainingSwitch()
+        self._reports: list[Tensor] = []
         self._env_steps = 0
         self._acted = 0
-        self._new_parameters()
+        self._named: Parameters | None = None
+        self._arrays: Mapping[str, Array] | None = None
 
     # Actor
 
@@ -158,12 +169,25 @@ class ReplayAgent:
         """Returns actions [B, ...]: exploring, or greedy without a random number."""
         if not explore:
             return self._parts.actions.to_space(self._raw(observation, ()))
-        parts, at = self._parts, self._env_steps + self._acted
-        self._acted += len(observation)
-        if at < parts.random_env_steps:
-            return parts.actions.to_space(parts.actions.random(self._acting_generator, len(observation)))
-        raw = self._raw(observation, self._algorithm.acting_noise(self._acting_generator, len(observation)))
-        return parts.actions.to_space(parts.explorer.explore(raw, at))
+        if self.warming_up:
+            self._acted += len(observation)
+            return self._parts.actions.to_space(self._parts.actions.random(self._acting_generator, len(observation)))
+        return self.explored(self._raw(observation, self.acting_noise(len(observation))))
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether the next actions are drawn evenly from the space."""
+        return self._env_steps + self._acted < self._parts.random_env_steps
+
+    def acting_noise(self, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of `count` exploring actions."""
+        return self.algorithm.acting_noise(self._acting_generator, count)
+
+    def explored(self, raw: Array) -> Array:
+        """Returns the actions of the space that exploration makes of raw ones [B, ...]."""
+        at = self._env_steps + self._acted
+        self._acted += len(raw)
+        return self._parts.actions.to_space(self._parts.explorer.explore(raw, at))
 
     # Learner
 
@@ -192,17 +216,49 @@ class ReplayAgent:
 
     def learn(self, updates: int) -> LearnReport:
         """Makes `updates` updates, or none while the memory holds less than one batch."""
-        if not self._training.on or updates < 1 or len(self.memory) < self._parts.batch_size:
+        for drawn in self.batches(updates):
+            self.learning_state, report, error = self._update(self._state, drawn.batch)
+            self.note(drawn, report, error)
+        return self.concluded()
+
+    def batches(self, updates: int) -> Iterator[Drawn]:
+        """Yields the batches of a call to `learn`; each is to be noted before the next is asked for."""
+        size = self._parts.batch_size
+        if not self._training.on or len(self.memory) < size:
+            return
+        at_once = 1 if self._parts.prioritized else max(1, _ROWS_PER_DRAW // size)
+        for done in range(0, updates, at_once):
+            count = min(at_once, updates - done)
+            sample = self.memory.sample(count, size)
+            columns = [self._tensor(array) for array in sample[:6]]
+            noise = [self._tensor(array) for array in self.algorithm.noise(self._generator, (count, size))]
+            for i in range(count):
+                observation, action, reward, successor, discount, weight = (column[i] for column in columns)
+                batch = Batch(observation, action, reward, successor, discount, weight, tuple(one[i] for one in noise))
+                yield Drawn(batch, sample.places[i])
+
+    def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
+        """Takes down what an update with a batch gave: its report [R] and the errors [N]."""
+        self._reports.append(report)
+        if self._parts.prioritized:
+            self.memory.feedback(drawn.places, error.cpu().numpy())
+
+    def concluded(self) -> LearnReport:
+        """Returns the report on all updates noted since this was last asked."""
+        reports, self._reports = self._reports, []
+        if not reports:
             return LearnReport(0)
-        state, reports = self.learning_state, list[Tensor]()
-        for batch, places in self._batches(updates):
-            state, report, error = self._update(state, batch)
-            reports.append(report)
-            if self._parts.prioritized:
-                self.memory.feedback(places, error.cpu().numpy())
-        self.learning_state = state
-        self._new_parameters()
-        return LearnReport(updates, reports[0] if updates == 1 else torch.stack(reports).mean(0))
+        return LearnReport(len(reports), reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
+
+    @property
+    def learning_state(self) -> Any:
+        """The named tuple that an update replaces."""
+        return self._state
+
+    @learning_state.setter
+    def learning_state(self, state: Any) -> None:
+        self._state = state
+        self._named = self._arrays = None
 
     @property
     def learning_rate(self) -> float:
@@ -213,7 +269,7 @@ class ReplayAgent:
     def learning_rate(self, value: float) -> None:
         if value != self._learning_rate:
             factor = value / self._parts.learning_rate
-            self.learning_state = with_learning_rates(self.learning_state, (rate * factor for rate in self._first_rates))
+            self.learning_state = with_learning_rates(self._state, (rate * factor for rate in self._first_rates))
             self._learning_rate = value
 
     def metrics(self) -> Mapping[str, float]:
@@ -226,19 +282,19 @@ class ReplayAgent:
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own."""
-        actions, algorithm = self._parts.actions, self._algorithm
+        actions, algorithm = self._parts.actions, self.algorithm
 
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
             return actions.tensor_to_space(algorithm.act(parameters, observation, ()))
 
-        return ActingModule(self._named, greedy)
+        return ActingModule(self._parameters(), greedy)
 
     # State
 
     def state_dict(self) -> StateTree:
         """Returns everything but the memory."""
         return {
-            "learning": state_tree(self.learning_state, self._algorithm.layouts),
+            "learning": state_tree(self._state, self.algorithm.layouts),
             "learning_rate": self._learning_rate,
             "explorer": self._parts.explorer.state_dict(),
             "noise": generator_state(self._generator),
@@ -248,48 +304,35 @@ class ReplayAgent:
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings a freshly built agent of the same definition to a captured state."""
-        self.learning_state = load_state(self.learning_state, state["learning"], self._algorithm.layouts)
+        self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
         self._learning_rate = float(state["learning_rate"])
         self._parts.explorer.load_state_dict(state["explorer"])
         load_generator_state(self._generator, state["noise"])
         load_generator_state(self._acting_generator, state["acting_noise"])
         self._env_steps, self._acted = int(state["env_steps"]), 0
-        self._new_parameters()
 
     # Private
 
-    def _new_parameters(self) -> None:
-        """Notes the parameters that act: as arrays where the device is the CPU, which small networks are quicker with."""
-        vector: Tensor = getattr(self.learning_state, self._algorithm.actor)
-        self._named = self._layout.split(vector)
-        self._arrays = self._layout.split_array(vector.numpy()) if self._device.type == "cpu" else None
-
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        if self._arrays is not None:
-            quick = self._algorithm.act_arrays(self._arrays, observation, noise)
+        if self.device.type == "cpu":
+            if self._arrays is None:
+                self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
+            quick = self.algorithm.act_arrays(self._arrays, observation, noise)
             if quick is not None:
                 return quick
         with torch.inference_mode():
-            raw = self._algorithm.act(self._named, self._tensor(observation), tuple(self._tensor(one) for one in noise))
+            raw = self.algorithm.act(self._parameters(), self._tensor(observation), tuple(self._tensor(one) for one in noise))
         result: Array = raw.cpu().numpy()
         return result
 
-    def _batches(self, updates: int) -> Iterator[tuple[Batch, Places]]:
-        """Yields batches; those of a memory without priorities are drawn in one piece."""
-        size = self._parts.batch_size
-        at_once = 1 if self._parts.prioritized else max(1, _ROWS_PER_DRAW // size)
-        for done in range(0, updates, at_once):
-            count = min(at_once, updates - done)
-            sample = self.memory.sample(count, size)
-            columns = [self._tensor(array) for array in sample[:6]]
-            noise = [self._tensor(array) for array in self._algorithm.noise(self._generator, (count, size))]
-            for i in range(count):
-                observation, action, reward, successor, discount, weight = (column[i] for column in columns)
-                batch = Batch(observation, action, reward, successor, discount, weight, tuple(one[i] for one in noise))
-                yield batch, sample.places[i]
+    def _parameters(self) -> Parameters:
+        """Returns the parameters that act."""
+        if self._named is None:
+            self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
+        return self._named
 
     def _tensor(self, array: Array) -> Tensor:
-        return torch.from_numpy(array).to(self._device)
+        return torch.from_numpy(array).to(self.device)
 
     def _placed(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self._device)
+        return tensor.to(self.device)
