@@ -24,6 +24,14 @@ from palestra.contract.work_order import AgentDescription, Catalogue, PartDescri
 
 _Part = TypeVar("_Part")
 _KINDS: Final = ("agents", "model_functions", "input_functions")
+_KIND_NAMES: Final[Mapping[str, str]] = {
+    "discrete": "Discrete",
+    "box": "Box",
+    "multi_discrete": "MultiDiscrete",
+    "multi_binary": "MultiBinary",
+    "dict": "Dict",
+    "tuple": "Tuple",
+}
 _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(Code)
 
 
@@ -135,15 +143,19 @@ def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) 
 
 def _check_actions(agent: AgentDescription, space: SpaceDescription) -> None:
     if space.kind not in agent.action_spaces:
-        needs = " or ".join(kind.capitalize() for kind in agent.action_spaces)
+        needs = " or ".join(_KIND_NAMES[kind] for kind in agent.action_spaces)
         message = f"{agent.name.upper()} needs {needs} actions, the environment has {_describe(space)}. Choose another agent."
         raise InvalidError("action_space_mismatch", message, pointer="/definition/agent/name")
 
 
 def _describe(space: SpaceDescription) -> str:
-    if space.kind == "discrete":
-        return f"Discrete({space.n})"
-    return f"Box({math.prod(space.shape)})" if space.kind == "box" else "a space of another kind"
+    name = _KIND_NAMES.get(space.kind, "a space of another kind")
+    match space.kind:
+        case "discrete":
+            return name if space.n is None else f"{name}({space.n})"
+        case "box" | "multi_discrete" | "multi_binary":
+            return f"{name}({math.prod(space.shape)})"
+    return name
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -194,13 +194,17 @@ class Gpu(Document):
     memory_mib: Annotated[int, Field(ge=0)]
 
 
+ActionKind = Literal["discrete", "box", "multi_discrete", "multi_binary"]
+"""A kind of action space that agents can act in."""
+
+
 class SpaceDescription(Document):
     """An observation or action space."""
 
-    kind: Literal["discrete", "box", "other"]
+    kind: ActionKind | Literal["dict", "tuple", "other"]
     shape: tuple[int, ...] = ()
     n: int | None = None
-    """Number of actions of a discrete space."""
+    """Number of actions of a discrete space; `null` where it is known only once the environment is made."""
     dtype: str = ""
 
 
@@ -226,7 +230,7 @@ class PartDescription(Document):
 class AgentDescription(PartDescription):
     """An agent that a worker can train."""
 
-    action_spaces: tuple[Literal["discrete", "box"], ...]
+    action_spaces: tuple[ActionKind, ...]
 
 
 class Catalogue(Document):

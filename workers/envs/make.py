@@ -89,6 +89,18 @@ def register_games() -> None:
         games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
 
 
+def is_game(registered: Registered) -> bool:
+    """Returns whether an id stands for an Atari game of ale-py."""
+    return str(registered.entry_point).startswith(_GAMES)
+
+
+@functools.cache
+def log_mujoco() -> None:
+    """Lets MuJoCo's warnings go to the log, each text once, instead of to a file in the working directory."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("mujoco").set_mju_user_warning(functools.cache(logging.getLogger("mujoco").warning))
+
+
 def _limit(registered: Registered, spec: EnvSpec, max_episode_steps: int | None) -> int | None:
     return max_episode_steps or spec.max_episode_steps or registered.max_episode_steps
 
@@ -125,7 +137,7 @@ def _make_one(registered: Registered, spec: EnvSpec, index: int, limit: int | No
 
 def _bare(registered: Registered, spec: EnvSpec, render_mode: str | None) -> gym.Env[Any, Any]:
     if "mujoco" in str(registered.entry_point):
-        _log_mujoco()
+        log_mujoco()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # where Box2D's are errors, its import ends the process
         if spec.preprocessing is not None:
@@ -133,13 +145,6 @@ def _bare(registered: Registered, spec: EnvSpec, render_mode: str | None) -> gym
         options: dict[str, Any] = {**spec.kwargs, **({} if render_mode is None else {"render_mode": render_mode}), "max_episode_steps": -1}
         made: gym.Env[Any, Any] = gym.make(registered, **options)
     return made
-
-
-@functools.cache
-def _log_mujoco() -> None:
-    """Lets MuJoCo's warnings go to the log, each text once, instead of to a file in the working directory."""
-    with contextlib.suppress(ImportError):
-        importlib.import_module("mujoco").set_mju_user_warning(functools.cache(logging.getLogger("mujoco").warning))
 
 
 def _with_episodes(env_id: str, env: gym.Env[Any, Any], index: int, limit: int | None) -> EpisodeEnv:
