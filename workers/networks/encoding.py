@@ -95,6 +95,8 @@ def encoding_of(space: Space[Any]) -> Encoding:
             parts = groupby(_parts(space), key=lambda part: part[1])
             segments = tuple((sum(length for length, _ in group), factor) for factor, group in parts)
             size = sum(length for length, _ in segments)
+            if size == 0:
+                raise DefinitionError(f"observations of {space} hold nothing: leave no part out")
             plain = all(factor == 1.0 for _, factor in segments)
             return Encoding(size, (size,), np.dtype(np.float32), segments=None if plain else segments)
     raise _unreadable(space)

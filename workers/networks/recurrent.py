@@ -1,14 +1,17 @@
 """Recurrent cells as functions of their parameters: LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
 from workers.networks import initial
 from workers.networks.layout import Parameters
+from workers.networks.mlp import Floats, affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,34 @@ class Recurrent:
             Output float32 [N, H] and the next state [N, S].
         """
         return self._step(parameters, self._from_inputs(parameters, inputs), state)
+
+    def forward_numpy(self, parameters: Mapping[str, Floats], inputs: Floats, state: Floats) -> tuple[Floats, Floats]:
+        """The same step in numpy, for the few rows of acting.
+
+        Args:
+            parameters: Arrays by name, float32; or of several networks stacked, with a dimension n in front.
+            inputs: float32 [N, inputs], or [n, N, inputs] for stacked networks.
+            state: float32 [N, S] or [n, N, S]; left as it is.
+
+        Returns:
+            New arrays, output [N, H] or [n, N, H] and state [N, S] or [n, N, S]; for a GRU one array twice.
+        """
+        units, hidden = self.units, state[..., : self.units]
+        given = affine(inputs, parameters[f"{self.prefix}.inputs.weight"], parameters[f"{self.prefix}.inputs.bias"])
+        carried = affine(hidden, parameters[f"{self.prefix}.state.weight"], parameters[f"{self.prefix}.state.bias"])
+        if self.kind == "gru":
+            both = _sigmoid(given[..., : 2 * units] + carried[..., : 2 * units])
+            mixed = np.tanh(given[..., 2 * units :] + both[..., :units] * carried[..., 2 * units :])
+            mixed += both[..., units:] * (hidden - mixed)
+            return mixed, mixed
+        given += carried
+        after: Floats = np.empty_like(state)
+        two = _sigmoid(given[..., : 2 * units])
+        cell = two[..., units:] * state[..., units:]
+        cell += two[..., :units] * np.tanh(given[..., 2 * units : 3 * units])
+        after[..., units:] = cell
+        np.multiply(_sigmoid(given[..., 3 * units :]), np.tanh(cell), out=after[..., :units])
+        return after[..., :units], after
 
     def unroll(self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor) -> tuple[Tensor, Tensor]:
         """Makes T steps.
@@ -103,6 +134,14 @@ class Recurrent:
             return hidden, hidden
         hidden, cell = _lstm(given + carried, state[..., self.units :])
         return hidden, torch.cat((hidden, cell), -1)
+
+
+def _sigmoid(values: Floats) -> Floats:
+    """Without overflow, as half a hyperbolic tangent."""
+    result: Floats = np.tanh(0.5 * values)
+    result += 1
+    result *= 0.5
+    return result
 
 
 def _lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:

@@ -76,6 +76,11 @@ def test_encoding_stores_doubles_as_floats() -> None:
     assert encoding_of(spaces.Box(-1, 1, (2,), np.float64)).dtype == np.float32
 
 
+def test_an_observation_of_nothing_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="hold nothing"):
+        encoding_of(spaces.Tuple(()))
+
+
 @pytest.mark.parametrize("space", [spaces.Text(3), spaces.Dict({"a": spaces.Text(3)}), spaces.Sequence(spaces.Discrete(2))])
 def test_what_cannot_be_read_is_refused(space) -> None:
     with pytest.raises(DefinitionError, match="wrap the environment"):

@@ -186,6 +186,24 @@ def test_a_recurrent_step_is_that_of_torch(kind, module) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_recurrent_step_in_numpy_is_the_same(kind) -> None:
+    cell = Recurrent("m", 3, 4, kind)
+    sets = [cell.initial_uniform(seeded(seed)) for seed in range(3)]
+    stacked = {name: np.stack([one[name].numpy() for one in sets]) for name in sets[0]}
+    inputs, state = 30 * torch.randn(3, 5, 3), torch.randn(3, 5, cell.state_size)
+    kept = state.clone()
+    together = cell.forward_numpy(stacked, inputs.numpy(), state.numpy())
+    for index, parameters in enumerate(sets):
+        arrays = {name: tensor.numpy() for name, tensor in parameters.items()}
+        single = cell.forward_numpy(arrays, inputs[index].numpy(), state[index].numpy())
+        for array, both, tensor in zip(single, together, cell(parameters, inputs[index], state[index]), strict=True):
+            assert array.dtype == np.float32
+            np.testing.assert_allclose(array, tensor.numpy(), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(both[index], array, rtol=1e-4, atol=1e-5)
+    assert torch.equal(state, kept)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_an_unroll_begins_again_with_an_episode(kind) -> None:
     cell = Recurrent("m", 3, 4, kind)
     parameters, inputs, state = cell.initial_uniform(seeded()), torch.randn(6, 2, 3), torch.randn(2, cell.state_size)
