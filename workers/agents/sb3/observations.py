@@ -62,4 +62,4 @@ def _element(rows: Any, leaf: Space[Any]) -> Any:
             ends = np.cumsum(leaf.nvec.reshape(-1)).tolist()
             found = [rows[:, begin:end].argmax(-1) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
             return np.stack(found, 1) if isinstance(rows, np.ndarray) else torch.stack(found, 1)
-    return rows.reshape(len(rows), *(leaf.shape or ()))
+    return rows.reshape(rows.shape[0], *(leaf.shape or ()))
