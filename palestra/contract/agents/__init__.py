@@ -5,8 +5,17 @@ from typing import Annotated, Any, Final
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from palestra.contract.agents.continuous import DdpgParameters as DdpgParameters
+from palestra.contract.agents.continuous import NafParameters as NafParameters
+from palestra.contract.agents.continuous import SacParameters as SacParameters
+from palestra.contract.agents.continuous import Td3Parameters as Td3Parameters
+from palestra.contract.agents.evolution import CemParameters as CemParameters
 from palestra.contract.agents.on_policy import PpoParameters as PpoParameters
+from palestra.contract.agents.q_learning import C51Parameters as C51Parameters
 from palestra.contract.agents.q_learning import DqnParameters as DqnParameters
+from palestra.contract.agents.q_learning import DrqnParameters as DrqnParameters
+from palestra.contract.agents.q_learning import IqnParameters as IqnParameters
+from palestra.contract.agents.q_learning import RainbowParameters as RainbowParameters
 from palestra.contract.documents import Document
 from palestra.contract.names import NAME_PATTERN, Name
 from palestra.contract.parameters import FreeParameters

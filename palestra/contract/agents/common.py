@@ -4,8 +4,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from palestra.contract.documents import Document
+
 LearningRate = Annotated[float, Field(gt=0, le=1)]
 Discount = Annotated[float, Field(ge=0, le=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 HiddenSizes = Annotated[tuple[Annotated[int, Field(ge=1, le=8192)], ...], Field(max_length=16)]
 Activation = Literal["relu", "tanh"]
+
+
+class PrioritizedReplay(Document):
+    """Sampling in proportion to errors (Schaul et al. 2016, proportional variant)."""
+
+    alpha: Probability = 0.6
+    """How much errors count: 0 samples evenly."""
+
+    beta: Probability = 0.4
+    """How much of the bias is corrected at the beginning; 1 all of it."""
+
+    anneal_updates: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100_000
+    """Updates over which `beta` rises linearly to 1."""

@@ -4,18 +4,24 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palestra.contract.agents.common import Activation, Discount, HiddenSizes, LearningRate, Probability
+from palestra.contract.agents.common import Activation, Discount, HiddenSizes, LearningRate, PrioritizedReplay, Probability
 from palestra.contract.documents import Document
 
+Atoms = Annotated[int, Field(ge=2, le=1_001)]
+Steps = Annotated[int, Field(ge=1, le=100)]
 
-class DqnParameters(Document):
-    """Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016); needs a discrete action space."""
 
-    name: Literal["dqn"] = "dqn"
+class QLearningParameters(Document):
+    """What the agents of the family have in common; needs a discrete action space. Images pass the convolutions of Mnih et al. first."""
+
+    name: str
     """Name of the agent."""
 
     learning_rate: LearningRate = 1e-3
     """Adam step size."""
+
+    adam_epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-8
+    """Added to the root of Adam's second moment."""
 
     gamma: Discount = 0.99
     """Discount factor per env_step."""
@@ -38,9 +44,6 @@ class DqnParameters(Document):
     target_update_every: Annotated[int, Field(ge=1, le=10_000_000)] = 500
     """Updates between two copies of the online network into the target network."""
 
-    double: bool = True
-    """Choose the next action with the online network and value it with the target network."""
-
     epsilon_start: Probability = 1.0
     """Probability of a random action at env_step 0."""
 
@@ -50,17 +53,14 @@ class DqnParameters(Document):
     epsilon_decay_steps: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10_000
     """env_steps over which epsilon falls linearly."""
 
-    loss: Literal["huber", "mse"] = "huber"
-    """Loss on the temporal-difference error."""
-
     max_grad_norm: Annotated[float, Field(gt=0)] | None = 10.0
     """Global gradient norm to clip to; `null` does not clip."""
 
     hidden_sizes: HiddenSizes = (64, 64)
-    """Units of each hidden layer."""
+    """Units of each hidden layer; where observations are images, of those behind the convolutions."""
 
     activation: Activation = "relu"
-    """Non-linearity between layers."""
+    """Non-linearity between layers; convolutions have rectifiers."""
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
@@ -68,4 +68,164 @@ class DqnParameters(Document):
             raise ValueError(f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: lower one or raise the other")
         if self.epsilon_end > self.epsilon_start:
             raise ValueError(f"epsilon_end {self.epsilon_end} is above epsilon_start {self.epsilon_start}: epsilon only falls")
+        if not getattr(self, "v_min", 0.0) < getattr(self, "v_max", 1.0):
+            raise ValueError("v_min must lie below v_max: between them lie the returns that the atoms stand for")
+        return self
+
+
+class DqnParameters(QLearningParameters):
+    """Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016), and what was added to it since."""
+
+    name: Literal["dqn"] = "dqn"
+    """Name of the agent."""
+
+    double: bool = True
+    """Choose the next action with the online network and value it with the target network."""
+
+    dueling: bool = False
+    """Streams for the value of the state and the advantages of the actions (Wang et al. 2016), each with the last hidden layer."""
+
+    noisy: bool = False
+    """Noisy last two layers (Fortunato et al. 2018), which explore by themselves: set both epsilons to 0."""
+
+    n_step: Steps = 1
+    """Rewards that are summed up before the bootstrap."""
+
+    prioritized: PrioritizedReplay | None = None
+    """Sampling in proportion to errors; `null` samples evenly."""
+
+    loss: Literal["huber", "mse"] = "huber"
+    """Loss on the temporal-difference error."""
+
+
+class C51Parameters(QLearningParameters):
+    """Categorical DQN (Bellemare et al. 2017), which learns the distribution of returns."""
+
+    name: Literal["c51"] = "c51"
+    """Name of the agent."""
+
+    atoms: Atoms = 51
+    """Returns that the distribution is made of, evenly from `v_min` to `v_max`."""
+
+    v_min: float = -100.0
+    """Least return told apart, discounted; lesser ones count as it. The paper has -10, for rewards clipped to [-1, 1]."""
+
+    v_max: float = 100.0
+    """Greatest return told apart, discounted; greater ones count as it. The paper has 10."""
+
+    double: bool = False
+    """Choose the next action with the online network and value it with the target network."""
+
+    dueling: bool = False
+    """Streams for the state and for the actions, each with the last hidden layer."""
+
+    noisy: bool = False
+    """Noisy last two layers, which explore by themselves: set both epsilons to 0."""
+
+    n_step: Steps = 1
+    """Rewards that are summed up before the bootstrap."""
+
+    prioritized: PrioritizedReplay | None = None
+    """Sampling in proportion to the Kullback-Leibler divergence; `null` samples evenly."""
+
+
+class RainbowParameters(QLearningParameters):
+    """Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step, all at once."""
+
+    name: Literal["rainbow"] = "rainbow"
+    """Name of the agent."""
+
+    epsilon_start: Probability = 0.0
+    """Probability of a random action at env_step 0; the noisy layers explore."""
+
+    epsilon_end: Probability = 0.0
+    """Probability of a random action from `epsilon_decay_steps` on."""
+
+    atoms: Atoms = 51
+    """Returns that the distribution is made of, evenly from `v_min` to `v_max`."""
+
+    v_min: float = -100.0
+    """Least return told apart, discounted; lesser ones count as it. The paper has -10, for rewards clipped to [-1, 1]."""
+
+    v_max: float = 100.0
+    """Greatest return told apart, discounted; greater ones count as it. The paper has 10."""
+
+    n_step: Steps = 3
+    """Rewards that are summed up before the bootstrap."""
+
+    prioritized: PrioritizedReplay = PrioritizedReplay(alpha=0.5)
+    """Sampling in proportion to the Kullback-Leibler divergence."""
+
+
+class IqnParameters(QLearningParameters):
+    """Implicit quantile network (Dabney et al. 2018), which learns the quantiles of returns."""
+
+    name: Literal["iqn"] = "iqn"
+    """Name of the agent."""
+
+    fractions: Annotated[int, Field(ge=1, le=256)] = 8
+    """Quantile fractions per sample of the present values, N; 64 in the paper, which shows 8 to do nearly as well."""
+
+    target_fractions: Annotated[int, Field(ge=1, le=256)] = 8
+    """Quantile fractions per sample of the target, N'; 64 in the paper."""
+
+    acting_fractions: Annotated[int, Field(ge=1, le=256)] = 32
+    """Quantile fractions whose mean is the value of an action, K."""
+
+    cosines: Annotated[int, Field(ge=1, le=1_024)] = 64
+    """Cosines that a fraction is embedded by."""
+
+    kappa: Annotated[float, Field(gt=0, le=1_000)] = 1.0
+    """Error up to which the loss is quadratic."""
+
+    double: bool = False
+    """Choose the next action with the online network and value it with the target network."""
+
+    n_step: Steps = 1
+    """Rewards that are summed up before the bootstrap."""
+
+    prioritized: PrioritizedReplay | None = None
+    """Sampling in proportion to errors; `null` samples evenly."""
+
+
+class DrqnParameters(QLearningParameters):
+    """Deep recurrent Q-network (Hausknecht & Stone 2015), for observations that do not show all of the state.
+
+    Learns from sequences that begin anywhere with an empty memory, the first steps of which may only fill it (Kapturowski et al. 2019).
+    """
+
+    name: Literal["drqn"] = "drqn"
+    """Name of the agent."""
+
+    batch_size: Annotated[int, Field(ge=1, le=65_536)] = 32
+    """Sequences per update."""
+
+    train_every: Annotated[int, Field(ge=1, le=1_000_000)] = 4
+    """env_steps between two calls to learn."""
+
+    hidden_sizes: HiddenSizes = (64,)
+    """Units of each hidden layer before the recurrent one; where observations are images, behind the convolutions."""
+
+    cell: Literal["lstm", "gru"] = "lstm"
+    """Kind of the recurrent layer."""
+
+    memory_units: Annotated[int, Field(ge=1, le=8192)] = 64
+    """Units of the recurrent layer."""
+
+    sequence_length: Annotated[int, Field(ge=1, le=1_000)] = 16
+    """env_steps of a sequence, those that only fill the memory included."""
+
+    burn_in: Annotated[int, Field(ge=0, le=999)] = 0
+    """First env_steps of a sequence, which only fill the memory."""
+
+    double: bool = True
+    """Choose the next action with the online network and value it with the target network."""
+
+    loss: Literal["huber", "mse"] = "huber"
+    """Loss on the temporal-difference error."""
+
+    @model_validator(mode="after")
+    def _something_is_learnt(self) -> Self:
+        if self.burn_in >= self.sequence_length:
+            raise ValueError(f"burn_in {self.burn_in} leaves nothing of a sequence_length of {self.sequence_length}: lower it")
         return self
