@@ -1,0 +1,152 @@
+"""env_steps per second of environments alone: ours beside Gymnasium's own vector and a bare loop, on one thread, and what a reset takes.
+
+    python -m benchmarks.envs [--seconds 0.4] [--rounds 5] [--skip-games]
+
+Everything runs in turn in one process, several rounds; processor time is what is divided by, since ale-py's threads and other programs
+make wall time useless. Ended episodes are begun again in all of them: by a mask, or by Gymnasium's autoreset. Atari games are frames
+that are preprocessed; their native vector loads the ROM for every episode, so it is also shown with the resets of Pong's shortest episodes.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import SyncVectorEnv
+
+from benchmarks._report import aligned, machine
+from palestra.contract.envs import AtariPreprocessing, EnvSpec
+from workers.envs.make import make_vector, register_games
+
+COUNTS = (1, 8, 64)
+GAME = "ALE/Pong-v5"
+GAMES = 8
+EPISODE = 800
+"""env_steps of a short episode of Pong."""
+
+Stepped = Iterator[int]
+"""Yields the env_steps of each vector step that it made."""
+
+
+def bare(name: str, num_envs: int) -> Stepped:
+    """Steps raw environments one after the other, as a plain script does."""
+    envs = [gym.make(name) for _ in range(num_envs)]
+    for index, env in enumerate(envs):
+        env.reset(seed=index)
+    actions = drawn(envs[0].action_space, num_envs)
+    for step in range(2**62):
+        for env, action in zip(envs, actions[step % len(actions)], strict=True):
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+        yield num_envs
+
+
+def gymnasium_vector(name: str, num_envs: int) -> Stepped:
+    """Steps Gymnasium's vector, which resets by itself."""
+    vector = SyncVectorEnv([lambda: gym.make(name)] * num_envs)
+    vector.reset(seed=0)
+    actions = drawn(vector.single_action_space, num_envs)
+    for step in range(2**62):
+        vector.step(actions[step % len(actions)])
+        yield num_envs
+
+
+def ours(spec: EnvSpec) -> Stepped:
+    """Steps Palestra's vector and begins episodes by mask, each from a seed of its own."""
+    vector = make_vector(spec)
+    actions = drawn(vector.single_action_space, spec.num_envs)
+    over, seeds = np.ones(spec.num_envs, np.bool_), np.arange(spec.num_envs)
+    for step in range(2**62):
+        if over.any():
+            vector.begin(over, seeds.tolist())
+            seeds += spec.num_envs
+        _, _, terminated, truncated = vector.advance(actions[step % len(actions)])
+        over = terminated | truncated
+        yield spec.num_envs
+
+
+def drawn(space: gym.Space[Any], num_envs: int) -> Any:
+    """Returns actions of 64 vector steps."""
+    space.seed(0)
+    return np.array([[space.sample() for _ in range(num_envs)] for _ in range(64)])
+
+
+def rate(stepped: Stepped, seconds: float) -> float:
+    """Returns env_steps per second of processor time."""
+    begin, steps = time.process_time(), 0
+    while True:
+        for _ in range(8):
+            steps += next(stepped)
+        if (passed := time.process_time() - begin) >= seconds:
+            return steps / passed
+
+
+def game(way: Any, preprocessing: AtariPreprocessing) -> EnvSpec:
+    return EnvSpec(id=GAME, num_envs=GAMES, vectorization=way, preprocessing=preprocessing)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=0.4)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--skip-games", action="store_true")
+    arguments = parser.parse_args()
+    print(machine())
+    register_games()
+    contestants: list[tuple[str, str, Callable[[], Stepped]]] = []
+    for count in COUNTS:
+        what = f"CartPole-v1 x {count}"
+        contestants += [
+            (what, "bare loop", lambda count=count: bare("CartPole-v1", count)),
+            (what, "SyncVectorEnv", lambda count=count: gymnasium_vector("CartPole-v1", count)),
+            (what, "palestra", lambda count=count: ours(EnvSpec(id="CartPole-v1", num_envs=count))),
+        ]
+    if not arguments.skip_games:
+        for way in ("sync", "native"):
+            contestants.append((f"Pong x {GAMES}", f"palestra {way}", lambda way=way: ours(game(way, AtariPreprocessing()))))
+    print(table(contestants, arguments.rounds, arguments.seconds))
+    if not arguments.skip_games:
+        print(resets(arguments.rounds))
+
+
+def table(contestants: list[tuple[str, str, Callable[[], Stepped]]], rounds: int, seconds: float) -> str:
+    """Returns env_steps per processor second of each contestant and their ratio to the first of its kind."""
+    running = [make() for _, _, make in contestants]
+    for stepped in running:
+        next(stepped)
+    rates = [[rate(stepped, seconds) for stepped in running] for _ in range(rounds)]
+    first = {what: index for index, (what, _, _) in reversed(list(enumerate(contestants)))}
+    rows = [("environments", "stepped by", "env_steps/s", "min", "max", "to the first")]
+    for index, (what, who, _) in enumerate(contestants):
+        values = [one[index] for one in rates]
+        ratio = statistics.median(one[index] / one[first[what]] for one in rates)
+        rows.append((what, who, f"{statistics.median(values):,.0f}", f"{min(values):,.0f}", f"{max(values):,.0f}", f"{ratio:.2f}"))
+    return aligned(rows)
+
+
+def resets(rounds: int) -> str:
+    """Returns what beginning an episode of Pong takes, and the share of it in episodes of `EPISODE` env_steps."""
+    rows = [("Pong, one game", "reset ms", "env_step µs", f"resets in episodes of {EPISODE}")]
+    for way in ("sync", "native"):
+        vector = make_vector(game(way, AtariPreprocessing()).model_copy(update={"num_envs": 1}))
+        begun, stepped = [], []
+        for seed in range(rounds):
+            start = time.process_time()
+            vector.begin(np.array([True]), [seed])
+            middle = time.process_time()
+            for _ in range(200):
+                vector.advance(np.array([0]))
+            begun.append(middle - start)
+            stepped.append((time.process_time() - middle) / 200)
+        reset, step = statistics.median(begun), statistics.median(stepped)
+        rows.append((f"palestra {way}", f"{reset * 1e3:.1f}", f"{step * 1e6:.0f}", f"{reset / (reset + EPISODE * step):.0%}"))
+        vector.close()
+    return aligned(rows)
+
+
+if __name__ == "__main__":
+    main()
