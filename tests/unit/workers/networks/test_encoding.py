@@ -5,6 +5,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
 from workers.core.errors import DefinitionError
+from workers.networks.acting import ActingModule
 from workers.networks.encoding import encoding_of
 
 NESTED = spaces.Dict(
@@ -85,3 +86,12 @@ def test_an_observation_of_nothing_is_refused() -> None:
 def test_what_cannot_be_read_is_refused(space) -> None:
     with pytest.raises(DefinitionError, match="wrap the environment"):
         encoding_of(space)
+
+
+@pytest.mark.parametrize("space", [spaces.MultiDiscrete([2, 3]), NESTED])
+def test_an_encoding_can_be_exported_with_any_number_of_samples(space) -> None:
+    encoding = encoding_of(space)
+    module = ActingModule({"scale": torch.ones(())}, lambda parameters, observation: encoding(observation) * parameters["scale"])
+    observation = torch.ones((5, *encoding.shape), dtype=torch.from_numpy(np.zeros(0, encoding.dtype)).dtype)
+    program = torch.export.export(module, (observation[:2],), dynamic_shapes=({0: torch.export.Dim("N")},))
+    torch.testing.assert_close(program.module()(observation), encoding(observation))
