@@ -19,8 +19,9 @@ from palestra.contract.documents import canonical_json
 from palestra.contract.names import Schedule
 from palestra.contract.options import Submission
 from palestra.contract.resources import CatalogueView
+from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
-from palestra.contract.work_order import AgentDescription, Catalogue, PartDescription, SpaceDescription
+from palestra.contract.work_order import Catalogue, PartDescription, SpaceDescription
 
 _Part = TypeVar("_Part")
 _KINDS: Final = ("agents", "model_functions", "input_functions")
@@ -138,13 +139,17 @@ def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) 
         message = f"No worker of the pool {pool} knows this agent; they know {', '.join(sorted(agents))}."
         raise InvalidError("unknown_agent", message, pointer="/definition/agent/name")
     if agent is not None and environment is not None and environment.action_space is not None:
-        _check_actions(agent, environment.action_space)
+        if isinstance(definition.agent, Sb3Parameters):
+            algorithm = definition.agent.algorithm
+            _check_actions(f"{algorithm} of Stable-Baselines3", SB3_ACTION_SPACES[algorithm], environment.action_space)
+        else:
+            _check_actions(agent.name.upper(), agent.action_spaces, environment.action_space)
 
 
-def _check_actions(agent: AgentDescription, space: SpaceDescription) -> None:
-    if space.kind not in agent.action_spaces:
-        needs = " or ".join(_KIND_NAMES[kind] for kind in agent.action_spaces)
-        message = f"{agent.name.upper()} needs {needs} actions, the environment has {_describe(space)}. Choose another agent."
+def _check_actions(agent: str, taken: Sequence[str], space: SpaceDescription) -> None:
+    if space.kind not in taken:
+        needs = " or ".join(_KIND_NAMES[kind] for kind in taken)
+        message = f"{agent} needs {needs} actions, the environment has {_describe(space)}. Choose another agent."
         raise InvalidError("action_space_mismatch", message, pointer="/definition/agent/name")
 
 

@@ -1,11 +1,23 @@
 """Parameters of the algorithms of Stable-Baselines3, as the definition names them. Must not import the library."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from pydantic import Field
 
 from palestra.contract.documents import Document
 from palestra.contract.parameters import FreeParameters
+
+_ANY: Final = ("discrete", "box", "multi_discrete", "multi_binary")
+SB3_ACTION_SPACES: Final[Mapping[str, tuple[str, ...]]] = {
+    "A2C": _ANY,
+    "DDPG": ("box",),
+    "DQN": ("discrete",),
+    "PPO": _ANY,
+    "SAC": ("box",),
+    "TD3": ("box",),
+}
+"""Kinds of action spaces that each algorithm takes."""
 
 
 class Sb3Parameters(Document):

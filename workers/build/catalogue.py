@@ -23,7 +23,7 @@ from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.envs.make import is_game, log_mujoco, register_games
 from workers.machine.worker_log import LEFT_OUT
 
-_ACTION_SPACES: Final = {"dqn": ("discrete",), "ppo": ("discrete", "box"), "sb3": ("discrete", "box")}
+_ACTION_SPACES: Final = {"dqn": ("discrete",), "ppo": ("discrete", "box"), "sb3": get_args(ActionKind)}
 _ALL_SPACES: Final = get_args(ActionKind)
 _ARRAY_SPACES: Final[Mapping[ActionKind, type[gymnasium.Space[Any]]]] = {
     "box": gymnasium.spaces.Box,

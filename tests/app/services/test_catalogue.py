@@ -1,15 +1,18 @@
 """Definitions that name registered parts, through submission, claim and a change of the workers' code."""
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from app.domain.errors import ConflictError, InvalidError
 from app.services import curves, jobs, series
-from palestra.contract.definition import BuiltinCode, experiment_id
+from app.services.catalogue import check_definition
+from palestra.contract.definition import BuiltinCode, experiment_id, read_definition
 from palestra.contract.options import JobRequest
 from palestra.contract.queries import SeriesQuery
+from palestra.contract.work_order import Catalogue
 from tests.support import records
 from tests.support.storing import Storing
 from tests.support.world import TINY_CODE, World, catalogue, definition
@@ -81,6 +84,22 @@ async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(
     with pytest.raises(InvalidError) as refused:
         await world.submit(tiny(env={"id": "Pendulum-v1"}))
     assert refused.value.code == "action_space_mismatch"
+
+
+@pytest.mark.parametrize(("algorithm", "fits"), [("PPO", True), ("SAC", True), ("DQN", False)])
+def test_an_algorithm_of_stable_baselines3_is_judged_by_its_own_action_spaces(algorithm: str, fits: bool) -> None:
+    document = {**definition(env={"id": "Pendulum-v1"}), "agent": {"name": "sb3", "algorithm": algorithm}}
+    offered = Catalogue.model_validate_json(
+        json.dumps(
+            {
+                "agents": [{"name": "sb3", "action_spaces": ["discrete", "box"]}],
+                "environments": [{"id": "Pendulum-v1", "observation_space": {"kind": "box"}, "action_space": {"kind": "box", "shape": [1]}}],
+            }
+        )
+    )
+    words = r"DQN of Stable-Baselines3 needs Discrete actions, the environment has Box\(1\)"
+    with nullcontext() if fits else pytest.raises(InvalidError, match=words):
+        check_definition(read_definition(json.dumps(document)), offered, "default")  # type: ignore[arg-type]
 
 
 async def test_a_schedule_that_no_worker_of_the_pool_does_is_refused(world: World) -> None:
