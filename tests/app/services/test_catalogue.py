@@ -93,7 +93,9 @@ def test_an_algorithm_of_stable_baselines3_is_judged_by_its_own_action_spaces(al
         json.dumps(
             {
                 "agents": [{"name": "sb3", "action_spaces": ["discrete", "box"]}],
-                "environments": [{"id": "Pendulum-v1", "observation_space": {"kind": "box"}, "action_space": {"kind": "box", "shape": [1]}}],
+                "environments": [
+                    {"id": "Pendulum-v1", "observation_space": {"kind": "box"}, "action_space": {"kind": "box", "shape": [1]}}
+                ],
             }
         )
     )
