@@ -69,7 +69,7 @@ class Hindsight(Replay):
     def sample(self, updates: int, batch_size: int) -> Sample:
         """Returns `updates` batches of `batch_size` transitions, some of them relabelled; see `Replay.sample`."""
         sample = super().sample(updates, batch_size)
-        virtual = self._rule.generator.random(sample.places.shape) < self._share
+        virtual = self.rule.generator.random(sample.places.shape) < self._share
         if virtual.any():
             self._relabel(sample, virtual)
         return sample
@@ -116,7 +116,7 @@ class Hindsight(Replay):
         """Returns places [M] of rows drawn from `places` [M] on to the ends of their episodes."""
         step = self._written - self._left(places)
         last = np.minimum(self._ends.reshape(-1)[places], self._written - 1)
-        ahead = self._rule.generator.integers(last - step + 1)
+        ahead = self.rule.generator.integers(last - step + 1)
         later: Places = (places + ahead * self._num_envs) % self.capacity
         return later
 

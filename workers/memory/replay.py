@@ -27,8 +27,8 @@ class Replay:
     """
 
     def __init__(self, spec: ReplaySpec, rule: Rule) -> None:
-        self._spec = spec
-        self._rule = rule
+        self.spec = spec
+        self.rule = rule
         self._steps, self._num_envs = spec.steps, spec.num_envs
         fields: Mapping[str, Field] = {
             **self._observation_fields(),
@@ -41,6 +41,7 @@ class Replay:
         row = np.dtype([(name, dtype, shape) for name, (shape, dtype) in fields.items()], align=True)
         self._table = np.zeros((self._steps, self._num_envs), row)
         self._flat = self._table.reshape(-1)
+        self._bytes = self._flat.view(np.dtype((np.void, row.itemsize)))
         self._columns: dict[str, Array] = {name: self._table[name] for name in fields}
         self._powers = np.float32(spec.gamma) ** np.arange(spec.n_step + 1, dtype=np.float32)
         self._gamma = np.float32(spec.gamma)
@@ -118,8 +119,8 @@ class Replay:
             ValueError: If nothing is stored.
         """
         places, weight = self._draw(updates, batch_size)
-        rows = self._flat.take(places)
-        if self._spec.n_step == 1:
+        rows = self._take(places)
+        if self.spec.n_step == 1:
             reward, discount, last = rows["reward"], rows["bootstrap"] * self._gamma, None
         else:
             reward, discount, last = self._returns(places)
@@ -143,7 +144,7 @@ class Replay:
         follow = np.arange(length)
         left = self._left(drawn)[..., np.newaxis]
         places = (drawn[..., np.newaxis] + np.minimum(follow, left - 1) * self._num_envs) % self.capacity
-        rows = self._flat.take(places)
+        rows = self._take(places)
         observation, next_observation = self._observations(rows, None)
         valid = rows["live"] & (follow < left)
         discount = rows["bootstrap"] * self._gamma
@@ -163,7 +164,7 @@ class Replay:
             kept = (age >= since) & self._flat["live"][places]
             places, errors = places[kept], errors[kept]
         if len(places):
-            self._rule.feedback(places, errors)
+            self.rule.feedback(places, errors)
 
     # State
 
@@ -176,7 +177,7 @@ class Replay:
             "steps": self._steps,
             "fresh": self._fresh,
             "rows": rows,
-            "rule": self._rule.state_dict(),
+            "rule": self.rule.state_dict(),
         }
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -187,7 +188,7 @@ class Replay:
         """
         filled = min(int(state["written"]), self._steps)
         self._check_fits(state, filled)
-        self._rule.load_state_dict(state["rule"])
+        self.rule.load_state_dict(state["rule"])
         for name, column in self._columns.items():
             column[:filled] = state["rows"][name]
         self._written, self._filled, self._sampled_at = int(state["written"]), filled, int(state["sampled_at"])
@@ -198,7 +199,7 @@ class Replay:
 
     def _observation_fields(self) -> dict[str, Field]:
         """Returns what a row holds for its two observations."""
-        return {"observation": self._spec.observation, "next_observation": self._spec.observation}
+        return {"observation": self.spec.observation, "next_observation": self.spec.observation}
 
     def _write_observations(self, begin: int, rows: Rows) -> None:
         """Writes the observations of rows, the first of which goes to row `begin`; they do not wrap."""
@@ -216,7 +217,7 @@ class Replay:
         live = self._columns["live"][step]
         self._dead += int(np.count_nonzero(live))
         live[:] = False
-        self._rule.dropped(np.arange(step * self._num_envs, (step + 1) * self._num_envs))
+        self.rule.dropped(np.arange(step * self._num_envs, (step + 1) * self._num_envs))
 
     # Private
 
@@ -235,7 +236,7 @@ class Replay:
         columns["live"][span] = True
         self._fresh = rows.ended[-1]
         self._filled = max(self._filled, end)
-        self._rule.written(begin * self._num_envs, end * self._num_envs)
+        self.rule.written(begin * self._num_envs, end * self._num_envs)
         if rows.active is not None:
             self._set_apart(begin, ~rows.active)
         self._write_observations(begin, rows)
@@ -247,7 +248,7 @@ class Replay:
         places = np.flatnonzero(waiting) + begin * self._num_envs
         self._dead += len(places)
         if len(places):
-            self._rule.dropped(places)
+            self.rule.dropped(places)
 
     def _check_stored(self) -> None:
         if not len(self):
@@ -258,9 +259,9 @@ class Replay:
         if size == self._dead:
             self._check_stored()
         self._sampled_at = self._written
-        places, weight = self._rule.draw(size, (updates, batch_size))
+        places, weight = self.rule.draw(size, (updates, batch_size))
         if self._dead:
-            self._redraw(places, lambda count: self._rule.draw(size, (1, count))[0][0])
+            self._redraw(places, lambda count: self.rule.draw(size, (1, count))[0][0])
         return places, weight
 
     def _redraw(self, places: Places, draw: Callable[[int], Places]) -> None:
@@ -271,7 +272,7 @@ class Replay:
 
     def _starts(self, count: int, shape: tuple[int, ...]) -> Places:
         """Returns places of `shape`, uniformly of the `count` oldest ones, in order of age."""
-        generator = self._rule.generator
+        generator = self.rule.generator
         places = self._aged(generator.integers(count, size=shape))
         if self._dead:
             self._redraw(places, lambda lost: self._aged(generator.integers(count, size=lost)))
@@ -279,7 +280,7 @@ class Replay:
 
     def _returns(self, places: Places) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
         """Returns the discounted sums of rewards, the discounts after them, and the places of the last rows, of k rows each."""
-        follow = np.arange(self._spec.n_step)
+        follow = np.arange(self.spec.n_step)
         window = (places[..., np.newaxis] + follow * self._num_envs) % self.capacity
         stop = follow >= self._left(places)[..., np.newaxis] - 1
         stop[..., :-1] |= self._flat["first"][window[..., 1:]]
@@ -288,6 +289,10 @@ class Replay:
         rewards = np.where(follow <= k[..., np.newaxis], self._flat["reward"][window], np.float32(0))
         last = (places + k * self._num_envs) % self.capacity
         return rewards @ self._powers[:-1], self._powers[k + 1] * self._flat["bootstrap"][last], last
+
+    def _take(self, places: Places) -> Array:
+        """Returns copies of the records at `places`; as bytes they are copied in a third of the time."""
+        return self._bytes.take(places).view(self._flat.dtype)
 
     def _left(self, places: Places) -> Places:
         """Returns how many rows there are from each place on up to the newest: behind it lie rows of long ago, which follow nothing."""

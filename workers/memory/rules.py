@@ -64,7 +64,9 @@ class Uniform:
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
         """Returns places int64 in [0, size) and weights of 1, both of `shape`."""
-        return self.generator.integers(size, size=shape), np.ones(shape, np.float32)
+        # Half the time of `integers`, with a bias of size / 2**53; rounding never reaches `size`.
+        places = (self.generator.random(shape) * size).astype(np.int64)
+        return places, np.ones(shape, np.float32)
 
     def written(self, begin: int, end: int) -> None:
         """Changes nothing."""
@@ -138,7 +140,7 @@ class Prioritized:
     @property
     def beta(self) -> float:
         """How much of the bias the next batch corrects."""
-        return float(self._betas(1)[0, 0])
+        return self._beta(self._drawn)
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:  # noqa: ARG002 - what was not written has no priority
         """Returns places int64 and weights float32, both of `shape`.
@@ -147,11 +149,11 @@ class Prioritized:
         """
         updates, batch = shape
         strata = np.arange(batch) + self.generator.random(shape)
-        places = self._tree.find((strata * (self._tree.total / batch)).reshape(-1))
-        p = self._tree.values[places].reshape(shape)
-        weights = (p / p.min(1, keepdims=True)) ** -self._betas(updates)
+        places = self._tree.find((strata * (self._tree.total / batch)).reshape(-1)).reshape(shape)
+        p = self._tree.values[places]
+        weights = (p / p.min(1, keepdims=True)) ** [[-self._beta(self._drawn + update)] for update in range(updates)]
         self._drawn += updates
-        return places.reshape(shape), weights.astype(np.float32)
+        return places, weights.astype(np.float32)
 
     def written(self, begin: int, end: int) -> None:
         """Gives the places [begin, end) the highest priority."""
@@ -190,9 +192,6 @@ class Prioritized:
         self._highest, self._drawn = float(state["highest"]), int(state["drawn"])
         load_generator_state(self.generator, state["generator"])
 
-    def _betas(self, updates: int) -> npt.NDArray[np.float64]:
-        """Returns beta of the next batches, [updates, 1]."""
+    def _beta(self, drawn: int) -> float:
         constants = self._constants
-        done = np.minimum((self._drawn + np.arange(updates)) / constants.anneal_updates, 1.0)
-        betas: npt.NDArray[np.float64] = constants.beta + done[:, np.newaxis] * (constants.beta_final - constants.beta)
-        return betas
+        return constants.beta + min(drawn / constants.anneal_updates, 1.0) * (constants.beta_final - constants.beta)

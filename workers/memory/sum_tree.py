@@ -10,7 +10,7 @@ Places = npt.NDArray[np.int64]
 
 _WIDTH: Final = 32
 """Children of a group."""
-_TOP: Final = 1024
+_TOP: Final = 4096
 """Most groups that lie directly below the root."""
 
 
