@@ -74,6 +74,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             self._flatten = Flattener(env.observation_space)
             self.observation_space = self._flatten.space()
         self._state_holder = _find_state_protocol(env)
+        self._recording = self._state_holder is None
         self._seed: int | None = None
         self._actions: list[Any] = []
         self._length = 0
@@ -99,22 +100,25 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps on, unless the episode is over."""
-        observation, terminated, truncated = self._last
-        if terminated or truncated:
-            return observation, 0.0, terminated, truncated, {}
+        last, over, cut = self._last
+        if over or cut:
+            return last, 0.0, over, cut, {}
         action = int(action) if self._discrete else np.array(action, dtype=self._action_type)
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
         except Exception as error:
             raise EnvironmentFailedError(f"the environment raised in step {self._length + 1}: {type(error).__name__}: {error}") from error
-        self._remember(action)
+        self._length += 1
+        if self._recording and self._length <= MAX_RECORDED_ACTIONS:
+            self._actions.append(action)
         if self._flatten is not None:
             observation = self._flatten(observation)
-        truncated = bool(truncated) or self._length >= self._limit or bool(info.get("needs_reset", False))
-        self._last = (observation, bool(terminated), truncated)
-        if terminated or truncated:
+        if terminated or truncated or self._length >= self._limit or (info and info.get("needs_reset", False)):
+            over = bool(terminated)
+            cut = bool(truncated) or self._length >= self._limit or bool(info.get("needs_reset", False))
             self.success = _success(info)
-        return observation, float(reward), bool(terminated), truncated, info
+        self._last = (observation, over, cut)
+        return observation, float(reward), over, cut, info
 
     @property
     def lives(self) -> int:
@@ -149,11 +153,6 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         if "actions" not in saved or saved["seed"] is None:
             return self._abandon()
         return self._replay(saved)
-
-    def _remember(self, action: Any) -> None:
-        self._length += 1
-        if self._state_holder is None and self._length <= MAX_RECORDED_ACTIONS:
-            self._actions.append(action)
 
     def _restore_state(self, saved: StateTree) -> Restored:
         holder = self._state_holder

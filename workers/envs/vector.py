@@ -69,6 +69,7 @@ class SerialVector(VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = first.declared_space, first.action_space
         self.observation_space = batch_space(first.observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._plain = isinstance(self.single_action_space, gym.spaces.Discrete)
         shape, dtype = array_layout(self.single_observation_space)
         self._observation = np.zeros((self.num_envs, *shape), dtype)
         self._reward = np.zeros(self.num_envs, np.float64)
@@ -84,8 +85,9 @@ class SerialVector(VectorEnv[Any, Any, Any]):
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots."""
         observation, reward, terminated, truncated = self._observation, self._reward, self._terminated, self._truncated
+        chosen: Any = actions.tolist() if self._plain else actions
         for index, env in enumerate(self.envs):
-            observation[index], reward[index], terminated[index], truncated[index], _ = env.step(actions[index])
+            observation[index], reward[index], terminated[index], truncated[index], _ = env.step(chosen[index])
         return observation, reward, terminated, truncated
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
@@ -99,7 +101,7 @@ class SerialVector(VectorEnv[Any, Any, Any]):
 
     def step(self, actions: Array) -> tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
         """Gymnasium's step; infos are dropped."""
-        observation, reward, terminated, truncated = self.advance(actions)
+        observation, reward, terminated, truncated = self.advance(np.asarray(actions))
         return observation.copy(), reward.copy(), terminated.copy(), truncated.copy(), {}
 
     def successes(self) -> list[bool | None]:
