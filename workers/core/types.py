@@ -145,9 +145,9 @@ class Experience:
     action: Array
     """[T, B, ...], int64 for discrete spaces, else the dtype of the space."""
     reward: npt.NDArray[np.float64]
-    """float64 [T, B], as the environment gave it."""
+    """float64 [T, B], as the environment gave it; of Atari games clipped, where the definition says so."""
     terminated: npt.NDArray[np.bool_]
-    """bool [T, B]: the episode ended in a terminal state."""
+    """bool [T, B]: the episode ended in a terminal state; or a life was lost, where the definition says so, and the episode goes on."""
     truncated: npt.NDArray[np.bool_]
     """bool [T, B]: the episode was cut, by a time limit for example."""
     next_observation: Array
