@@ -4,10 +4,10 @@ B environments, N samples of a batch, R values of a report. The learning state o
 it and a batch to the next one and has no effect, so it runs as it stands, compiled, or stacked over seeds.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -108,6 +108,28 @@ class Algorithm(Protocol[S]):
         ...
 
 
+Update = Callable[..., Updated[Any]]
+"""(gradient, state, batch) -> what `Algorithm.update` returns."""
+
+
+@runtime_checkable
+class Cyclic(Protocol):
+    """An algorithm whose updates are not all alike, such as one that moves its policy less often than its critics.
+
+    Which one is next is told by counting them outside, so each stays pure and compiles without a branch; `torch.where` would compute both.
+    """
+
+    @property
+    def cycle(self) -> tuple[Update, ...]:
+        """Consecutive updates; behind the last comes the first again."""
+        ...
+
+
+def cycle_of(algorithm: Algorithm[Any]) -> tuple[Update, ...]:
+    """Returns the updates of an algorithm in turn: number i, counted from 0, is made by entry i modulo their number."""
+    return algorithm.cycle if isinstance(algorithm, Cyclic) else (algorithm.update,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayParts:
     """What a shell is made of."""
@@ -150,7 +172,9 @@ class ReplayAgent:
         self.device = torch.device(context.device)
         self._parts = parts
         self._layout: Layout = algorithm.layouts[algorithm.actor]
-        self._update = runnable(algorithm.update, mode=context.compile)
+        cycle = cycle_of(algorithm)
+        runnables = {update: runnable(update, mode=context.compile) for update in cycle}
+        self._cycle = [runnables[update] for update in cycle]
         self._state: Any = map_tensors(self._placed, algorithm.start(torch_generator(context.seed)))
         self._first_rates = learning_rates(self._state)
         self._learning_rate = parts.learning_rate
@@ -158,6 +182,7 @@ class ReplayAgent:
         self._acting_generator = derive_generator(context.seed, "agent/act")
         self._training = TrainingSwitch()
         self._reports: list[Tensor] = []
+        self._updates = 0
         self._env_steps = 0
         self._acted = 0
         self._named: Parameters | None = None
@@ -239,6 +264,7 @@ class ReplayAgent:
 
     def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
         """Takes down what an update with a batch gave: its report [R] and the errors [N]."""
+        self._updates += 1
         self._reports.append(report)
         if self._parts.prioritized:
             self.memory.feedback(drawn.places, error.cpu().numpy())
@@ -249,6 +275,11 @@ class ReplayAgent:
         if not reports:
             return LearnReport(0)
         return LearnReport(len(reports), reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
+
+    @property
+    def phase(self) -> int:
+        """Which entry of the algorithm's cycle makes the next update."""
+        return self._updates % len(self._cycle)
 
     @property
     def learning_state(self) -> Any:
@@ -296,6 +327,7 @@ class ReplayAgent:
         return {
             "learning": state_tree(self._state, self.algorithm.layouts),
             "learning_rate": self._learning_rate,
+            "updates": self._updates,
             "explorer": self._parts.explorer.state_dict(),
             "noise": generator_state(self._generator),
             "acting_noise": generator_state(self._acting_generator),
@@ -309,9 +341,14 @@ class ReplayAgent:
         self._parts.explorer.load_state_dict(state["explorer"])
         load_generator_state(self._generator, state["noise"])
         load_generator_state(self._acting_generator, state["acting_noise"])
+        self._updates = int(state["updates"])
         self._env_steps, self._acted = int(state["env_steps"]), 0
 
     # Private
+
+    @property
+    def _update(self) -> Callable[..., Any]:
+        return self._cycle[self.phase]
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
         if self.device.type == "cpu":
