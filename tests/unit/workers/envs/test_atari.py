@@ -117,6 +117,33 @@ def test_a_lost_life_is_heard_as_an_end_while_the_game_goes_on(way: str) -> None
     vector.close()
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_games_own_time_limit_truncates(way: str) -> None:
+    vector = make_vector(spec(1, way, kwargs={"max_num_frames_per_episode": 80}))
+    vector.begin(np.array([True]), [3])
+    played(vector, np.zeros((30, 1), np.int64))
+    *_, terminated, truncated = vector.advance(np.array([0]))
+    assert (terminated.tolist(), truncated.tolist()) == ([False], [True])
+    vector.close()
+
+
+@pytest.mark.slow
+def test_games_in_processes_of_their_own_are_the_same() -> None:
+    told = AtariPreprocessing(terminal_on_life_loss=True)
+    here, there = (make_training_vector(spec(2, way, preprocessing=told)) for way in ("sync", "async"))
+    assert isinstance(here, HeardVector)
+    assert isinstance(there, HeardVector)
+    assert np.array_equal(here.begin(np.ones(2, np.bool_), [1, 2]), there.begin(np.ones(2, np.bool_), [1, 2]))
+    lost = 0
+    for one in actions(60, 2):
+        assert all(np.array_equal(a, b) for a, b in zip(here.advance(one), there.advance(one), strict=True))
+        assert all(np.array_equal(a, b) for a, b in zip(here.heard, there.heard, strict=True))
+        lost += int(here.heard[1].sum())
+    assert lost
+    here.close()
+    there.close()
+
+
 def test_sticky_actions_repeat_the_last_one() -> None:
     def frames(sticky: float) -> Any:
         vector = make_vector(spec(1, kwargs={"repeat_action_probability": sticky}, preprocessing=AtariPreprocessing(noop_max=1)))
