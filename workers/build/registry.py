@@ -17,6 +17,10 @@ from workers.core.types import AgentContext
 
 AGENTS: Final[Mapping[str, str]] = {
     "dqn": "workers.agents.dqn:build",
+    "c51": "workers.agents.c51:build",
+    "iqn": "workers.agents.iqn:build",
+    "rainbow": "workers.agents.rainbow:build",
+    "drqn": "workers.agents.drqn:build",
     "ppo": "workers.agents.ppo:build",
     "sb3": "workers.agents.sb3.build:build",
 }

@@ -1,14 +1,17 @@
 """Embedding of quantile fractions (Dabney et al. 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning")."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
 from workers.networks import initial
 from workers.networks.layout import Parameters
+from workers.networks.mlp import Floats, activate, affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,17 @@ class CosineEmbedding:
         multiples = math.pi * torch.arange(self.cosines, dtype=fractions.dtype, device=fractions.device)
         cosines = (fractions.unsqueeze(-1) * multiples).cos()
         return torch.relu(linear(cosines, parameters[f"{self.prefix}.0.weight"], parameters[f"{self.prefix}.0.bias"]))
+
+    def embed_numpy(self, parameters: Mapping[str, Floats], fractions: Floats) -> Floats:
+        """The same as `embed` in numpy, for the few rows of acting; of several networks stacked too, with a dimension n in front."""
+        multiples = np.float32(math.pi) * np.arange(self.cosines, dtype=np.float32)
+        cosines = np.cos(fractions[..., None] * multiples)
+        weight, bias = parameters[f"{self.prefix}.0.weight"], parameters[f"{self.prefix}.0.bias"]
+        lead = cosines.shape[:-1]
+        flat = cosines.reshape(*weight.shape[:-2], -1, self.cosines)
+        embedded = affine(flat, weight, bias)
+        activate(embedded, "relu")
+        return embedded.reshape(*lead, self.features)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Returns the shape of each parameter."""

@@ -92,13 +92,18 @@ class Recurrent:
         Returns:
             Outputs float32 [T, N, H] and the state [N, S] after the last step.
         """
+        states = self.states(parameters, inputs, state, begins)
+        return states[..., : self.units], states[-1]
+
+    def states(self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor) -> Tensor:
+        """Makes T steps as `unroll` does and returns the states after each, float32 [T, N, S]; their first H numbers are the outputs."""
         given = self._from_inputs(parameters, inputs)
         kept = (~begins).to(state.dtype).unsqueeze(-1)
-        outputs: list[Tensor] = []
+        states: list[Tensor] = []
         for gates, keep in zip(given.unbind(0), kept.unbind(0), strict=True):
-            output, state = self._step(parameters, gates, state * keep)
-            outputs.append(output)
-        return torch.stack(outputs), state
+            _, state = self._step(parameters, gates, state * keep)
+            states.append(state)
+        return torch.stack(states)
 
     def initial_state(self, count: int, device: torch.device | None = None) -> Tensor:
         """Returns the state float32 [N, S] at the beginning of N episodes."""

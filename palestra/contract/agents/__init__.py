@@ -42,8 +42,8 @@ class RegisteredAgent(Document):
         return value
 
 
-BuiltinAgent = DqnParameters | PpoParameters | Sb3Parameters
-BUILTIN_AGENTS: Final = ("dqn", "ppo", "sb3")
+BuiltinAgent = DqnParameters | C51Parameters | IqnParameters | RainbowParameters | DrqnParameters | PpoParameters | Sb3Parameters
+BUILTIN_AGENTS: Final = ("dqn", "ppo", "sb3", "c51", "iqn", "rainbow", "drqn")
 """Names that no distribution can take."""
 
 

@@ -68,8 +68,6 @@ class QLearningParameters(Document):
             raise ValueError(f"batch_size {self.batch_size} is larger than buffer_size {self.buffer_size}: lower one or raise the other")
         if self.epsilon_end > self.epsilon_start:
             raise ValueError(f"epsilon_end {self.epsilon_end} is above epsilon_start {self.epsilon_start}: epsilon only falls")
-        if not getattr(self, "v_min", 0.0) < getattr(self, "v_max", 1.0):
-            raise ValueError("v_min must lie below v_max: between them lie the returns that the atoms stand for")
         return self
 
 
@@ -128,6 +126,11 @@ class C51Parameters(QLearningParameters):
     prioritized: PrioritizedReplay | None = None
     """Sampling in proportion to the Kullback-Leibler divergence; `null` samples evenly."""
 
+    @model_validator(mode="after")
+    def _atoms_spread(self) -> Self:
+        _check_spread(self.v_min, self.v_max)
+        return self
+
 
 class RainbowParameters(QLearningParameters):
     """Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step, all at once."""
@@ -155,6 +158,11 @@ class RainbowParameters(QLearningParameters):
 
     prioritized: PrioritizedReplay = PrioritizedReplay(alpha=0.5)
     """Sampling in proportion to the Kullback-Leibler divergence."""
+
+    @model_validator(mode="after")
+    def _atoms_spread(self) -> Self:
+        _check_spread(self.v_min, self.v_max)
+        return self
 
 
 class IqnParameters(QLearningParameters):
@@ -229,3 +237,8 @@ class DrqnParameters(QLearningParameters):
         if self.burn_in >= self.sequence_length:
             raise ValueError(f"burn_in {self.burn_in} leaves nothing of a sequence_length of {self.sequence_length}: lower it")
         return self
+
+
+def _check_spread(v_min: float, v_max: float) -> None:
+    if not v_min < v_max:
+        raise ValueError(f"v_min {v_min} must lie below v_max {v_max}: between them lie the returns that the atoms stand for")

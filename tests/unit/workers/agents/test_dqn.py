@@ -8,20 +8,21 @@ from gymnasium import spaces
 from palestra.contract.agents import DqnParameters
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
 from workers.agents.adam import adam_start
-from workers.agents.dqn import Dqn, DqnState, build
+from workers.agents.dqn import Dqn, build
 from workers.agents.gradients import eager_gradient, functional_gradient
+from workers.agents.q_learning import QState
 from workers.agents.replay import Batch
 from workers.agents.state import map_tensors
 from workers.core.errors import DefinitionError
 from workers.core.types import CollectPlan, Experience
-from workers.networks.encoding import encoding_of
-from workers.networks.layout import Layout
-from workers.networks.mlp import Mlp
+from workers.networks.action_values import action_values
 
 
 def mathematics(inputs=3, actions=4, **hyper) -> Dqn:
-    network = Mlp("q", (inputs, *hyper.get("hidden_sizes", (8,)), actions))
-    return Dqn(network, encoding_of(spaces.Box(-1, 1, (inputs,), np.float32)), Layout(network.shapes()), DqnParameters(**hyper))
+    options = {"hidden_sizes": (8,)} | hyper
+    space = spaces.Box(-1, 1, (inputs,), np.float32)
+    streams = {name: options.get(name, False) for name in ("dueling", "noisy")}
+    return Dqn(action_values(space, actions, hidden=options["hidden_sizes"], **streams), DqnParameters(**options))
 
 
 def table(math_: Dqn, values: list[list[float]]) -> dict[str, torch.Tensor]:
@@ -40,10 +41,10 @@ def batch_of(observation, action, reward, successor, terminated, gamma=0.99) -> 
     return Batch(observation, action, reward, successor, gamma * (~terminated).float(), torch.ones(len(reward)), ())
 
 
-def state_of(math_: Dqn, seed=0) -> DqnState:
+def state_of(math_: Dqn, seed=0) -> QState:
     g = torch.Generator().manual_seed(seed)
     parameters = math_.layout.join(math_.network.initial_uniform(g))
-    return DqnState(parameters, math_.layout.join(math_.network.initial_uniform(g)), adam_start(parameters, 1e-2))
+    return QState(parameters, math_.layout.join(math_.network.initial_uniform(g)), adam_start(parameters, 1e-2))
 
 
 @pytest.mark.parametrize(

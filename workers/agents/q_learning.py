@@ -1,0 +1,163 @@
+"""What the agents of action values have in common: a state, one step of it, and how memory, explorer and schedule follow from a definition.
+
+N samples of a batch, A actions, P parameters. The mathematics of each is in a file of its own: `dqn`, `c51`, `iqn`, `rainbow`, `drqn`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from gymnasium import Space
+from torch import Tensor
+
+from palestra.contract.agents.common import PrioritizedReplay
+from palestra.contract.agents.q_learning import QLearningParameters
+from workers.agents.actions import DiscreteActions
+from workers.agents.adam import AdamState, adam, adam_start, clip_to_norm
+from workers.agents.gradients import Aside, Gradient, Loss
+from workers.agents.replay import Algorithm, ReplayParts
+from workers.agents.state import Layouts
+from workers.core.rng import derive_generator
+from workers.core.types import AgentContext, Array, LearnSchedule
+from workers.explorers.epsilon import LinearEpsilonGreedy
+from workers.memory.frames import FrameReplay
+from workers.memory.replay import Replay
+from workers.memory.rules import Priorities, Prioritized, Rule, Uniform
+from workers.memory.transitions import ReplaySpec
+from workers.networks.encoding import encoding_of
+from workers.networks.layout import Layout
+from workers.networks.nature_cnn import is_image
+
+
+class QState(NamedTuple):
+    """What an update replaces."""
+
+    parameters: Tensor
+    """float32 [P]: theta."""
+    targets: Tensor
+    """float32 [P]: theta of the target network."""
+    optimizer: AdamState
+
+
+class QNetwork(Protocol):
+    """What is needed of a network to begin."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shape of each parameter."""
+        ...
+
+    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Returns fresh parameters."""
+        ...
+
+
+@dataclass(frozen=True)
+class QLearning:
+    """Base of the algorithms: everything but targets and losses. Without random numbers of its own; those that need some override."""
+
+    network: Any
+    hyper: Any
+    layout: Layout = field(init=False)
+    actor: ClassVar[str] = "parameters"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", Layout(self.network.shapes()))
+
+    @property
+    def layouts(self) -> Layouts:
+        """Of both networks."""
+        return {"parameters": self.layout, "targets": self.layout}
+
+    def start(self, generator: torch.Generator) -> QState:
+        """Returns the state before the first update."""
+        vector = self.layout.join(self.network.initial_uniform(generator))
+        return QState(vector, vector, adam_start(vector, self.hyper.learning_rate))
+
+    def descended(self, gradient: Gradient, loss: Loss, state: QState) -> tuple[QState, Tensor, Tensor, Aside]:
+        """Makes a gradient step, and copies the online network to the target network after every so many of them.
+
+        Returns:
+            The next state, the loss [], the gradient's norm [] before it was clipped, and what the loss gave aside.
+        """
+        slope, value, aside = gradient(loss, state.parameters)
+        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
+        parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=self.hyper.adam_epsilon)
+        copied = optimizer.step % self.hyper.target_update_every == 0
+        return QState(parameters, torch.where(copied, parameters, state.targets), optimizer), value, norm, aside
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
+        """Returns nothing."""
+        del generator, shape
+        return ()
+
+    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
+        """Returns nothing."""
+        del generator, count
+        return ()
+
+
+def perturbations(generator: np.random.Generator, shape: tuple[int, ...], size: int) -> tuple[Array, ...]:
+    """Returns the noise of an update's three evaluations of noisy networks, float32 [*shape, size] each; nothing where `size` is 0.
+
+    That is epsilon of the online network, epsilon' of the target network, and epsilon'' of the online network as it chooses the next
+    action, each drawn anew for every update (Fortunato et al. 2018, equations 13 to 16).
+    """
+    return tuple(generator.standard_normal((3, *shape, size), np.float32)) if size else ()
+
+
+def chosen(values: Tensor, action: Tensor) -> Tensor:
+    """Returns values[n, action[n]] [N, ...] of values [N, A, ...] and actions int64 [N]."""
+    index = action.reshape(-1, *[1] * (values.dim() - 1)).expand(-1, 1, *values.shape[2:])
+    return values.gather(1, index).squeeze(1)
+
+
+def replay_parts(
+    algorithm: Algorithm[Any],
+    hyper: QLearningParameters,
+    actions: DiscreteActions,
+    context: AgentContext,
+    *,
+    n_step: int = 1,
+    prioritized: PrioritizedReplay | None = None,
+) -> ReplayParts:
+    """Returns what the shell of an agent is made of."""
+    encoding = encoding_of(context.observation_space)
+    spec = ReplaySpec(
+        capacity=hyper.buffer_size,
+        num_envs=context.num_envs,
+        observation=(encoding.shape, encoding.dtype),
+        action=(actions.raw_shape, actions.raw_dtype),
+        n_step=n_step,
+        gamma=hyper.gamma,
+    )
+    explorer = LinearEpsilonGreedy(
+        start=hyper.epsilon_start,
+        end=hyper.epsilon_end,
+        decay_steps=hyper.epsilon_decay_steps,
+        actions=actions.count,
+        generator=derive_generator(context.seed, "agent/explore"),
+    )
+    stacked = _is_stack(context.observation_space)
+    return ReplayParts(
+        algorithm=algorithm,
+        actions=actions,
+        memory=(FrameReplay if stacked else Replay)(spec, _rule(prioritized, derive_generator(context.seed, "agent/sample"))),
+        explorer=explorer,
+        schedule=LearnSchedule(hyper.train_every, hyper.updates_per_train, hyper.learning_starts),
+        batch_size=hyper.batch_size,
+        learning_rate=hyper.learning_rate,
+        prioritized=prioritized is not None,
+    )
+
+
+def _rule(prioritized: PrioritizedReplay | None, generator: np.random.Generator) -> Rule:
+    if prioritized is None:
+        return Uniform(generator)
+    constants = Priorities(alpha=prioritized.alpha, beta=prioritized.beta, anneal_updates=prioritized.anneal_updates)
+    return Prioritized(generator, constants)
+
+
+def _is_stack(space: Space[Any]) -> bool:
+    """Whether observations are stacks of images [k, H, W], whose frames a memory can share."""
+    return is_image(space) and len(space.shape or ()) == 3 and space.shape[0] < space.shape[2]  # type: ignore[index]
