@@ -17,7 +17,7 @@ from workers.collect.own_loop import OwnLoopCollector
 from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent, Collector, Hook, OwnLoop
 from workers.core.types import AgentContext, Unit
-from workers.envs.make import make_training_vector, make_vector
+from workers.envs.make import make_goal_rule, make_training_vector, make_vector
 from workers.envs.vector import EpisodeVector, array_layout
 from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluator
 from workers.evaluate.train_data import TrainDataEvaluator
@@ -62,6 +62,7 @@ def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device:
         num_envs=definition.env.num_envs,
         seed=seed,
         device=device,
+        goals=make_goal_rule(definition.env, env),
     )
     return make_agent(definition.agent, context)
 

@@ -218,6 +218,17 @@ class RestoreReport:
     """Code and sentence of each thing that could not be restored."""
 
 
+class GoalRule(NamedTuple):
+    """Where the goals stand in the vectors of a goal-conditioned environment, and what reaching one is worth."""
+
+    achieved: slice
+    """Entries of the goal that the state amounts to, G of them."""
+    desired: slice
+    """Entries of the goal that was asked for, G of them."""
+    judge: Callable[[Array, Array], tuple[Array, Array]]
+    """Of goals achieved [M, G] and desired [M, G]: reward float64 [M], and bool [M], whether the episode terminates there."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentContext:
     """What an agent's factory gets beside its parameters."""
@@ -236,3 +247,5 @@ class AgentContext:
     """How updates run."""
     options: dict[str, Any] = field(default_factory=dict)
     """Room for third-party factories; empty for built-in agents."""
+    goals: GoalRule | None = None
+    """For environments whose observations have an achieved and a desired goal; needed by hindsight memory."""

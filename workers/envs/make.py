@@ -16,9 +16,11 @@ from gymnasium.envs.registration import EnvSpec as Registered
 import workers.envs.own  # noqa: F401 - registers palestra/...
 from palestra.contract.envs import EnvSpec
 from workers.core.errors import DefinitionError, PartNotFoundError
+from workers.core.types import GoalRule
 from workers.envs.atari import NativeGame, make_game, native_vector
 from workers.envs.episode import EpisodeEnv
 from workers.envs.foreign import GymVector
+from workers.envs.goals import goal_rule, has_goals
 from workers.envs.heard import HeardVector
 from workers.envs.spaces import action_layout, array_layout
 from workers.envs.vector import EpisodeVector, ProcessVector, SerialVector
@@ -80,6 +82,19 @@ def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None) -> Episod
     if spec.vectorization == "native" and spec.preprocessing is not None:
         return EpisodeEnv(NativeGame(_make_native(registered, spec, 1, limit), spec.preprocessing.frame_skip))
     return _make_one(registered, spec, 0, limit, render_mode="rgb_array")
+
+
+def make_goal_rule(spec: EnvSpec, env: EpisodeVector) -> GoalRule | None:
+    """Returns what an environment says of other goals; `None` where its observations have no goals.
+
+    Args:
+        spec: What was made.
+        env: By `make_vector` of it.
+    """
+    if not has_goals(env.single_observation_space):
+        return None
+    one = env.envs[0] if isinstance(env, SerialVector) else _make_one(_registered(spec.id), spec, 0, None)
+    return goal_rule(one, env.single_observation_space)
 
 
 def register_games() -> None:

@@ -57,6 +57,11 @@ class Flattener:
                 flat[ones + np.asarray(value).reshape(-1)] = 1.0
         return flat
 
+    def span(self, key: str | int) -> slice:
+        """Returns the entries that an outermost part takes."""
+        mine = [part for part in self._parts if part.path[0] == key]
+        return slice(mine[0].begin, mine[-1].end)
+
     def space(self) -> spaces.Box:
         """Returns the space of the vectors."""
         low, high = np.zeros(self.size, np.float32), np.ones(self.size, np.float32)

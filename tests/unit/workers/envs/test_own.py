@@ -11,7 +11,9 @@ from gymnasium.utils.env_checker import check_env
 
 from palestra.contract.envs import EnvSpec
 from workers.core.errors import DefinitionError
-from workers.envs.make import make_vector
+from workers.envs.bit_flip import BitFlip
+from workers.envs.goals import goal_rule
+from workers.envs.make import make_goal_rule, make_vector
 from workers.envs.own import OWN
 
 
@@ -63,6 +65,35 @@ def test_rewards_can_be_computed_for_other_goals() -> None:
     assert env.compute_reward(achieved, desired).tolist() == [0.0, -1.0]
     assert env.compute_terminated(achieved.astype(np.float32), desired).tolist() == [True, False]
     assert float(env.compute_reward(achieved[0], desired[0])) == 0.0
+
+
+def test_the_goals_of_vectors_can_be_judged() -> None:
+    spec = EnvSpec(id="palestra/BitFlip-v0", num_envs=3, kwargs={"bits": 4})
+    vector = make_vector(spec)
+    rule = make_goal_rule(spec, vector)
+    assert rule is not None
+    before = vector.begin(np.ones(3, np.bool_), [1, 2, 3]).copy()
+    for action in (0, 1):
+        after, reward, terminated, _ = vector.advance(np.full(3, action))
+        told = rule.judge(after[:, rule.achieved], after[:, rule.desired])
+        assert [one.tolist() for one in told] == [reward.tolist(), terminated.tolist()]
+    assert np.array_equal(after[:, rule.desired], before[:, rule.desired])
+    assert [one.tolist() for one in rule.judge(after[:, rule.achieved], after[:, rule.achieved])] == [[0.0] * 3, [True] * 3]
+    assert make_goal_rule(EnvSpec(id="CartPole-v1"), make_vector(EnvSpec(id="CartPole-v1"))) is None
+
+
+def test_environments_that_judge_one_goal_at_a_time_are_asked_so() -> None:
+    class Single(BitFlip):
+        compute_reward = staticmethod(lambda achieved, desired, info: 0.0 if (achieved == desired).all() else -1.0)
+        compute_terminated = staticmethod(lambda achieved, desired, info: bool(achieved[0] == desired[0]))
+
+    env = Single(2)
+    rule = goal_rule(env, env.observation_space)
+    assert rule is not None
+    achieved, desired = np.array([[0, 1], [1, 1], [0, 0]], np.float32), np.array([[0, 1], [0, 1], [0, 1]], np.float32)
+    for count in (1, 3):
+        told = rule.judge(achieved[:count], desired[:count])
+        assert [one.tolist() for one in told] == [[0.0, -1.0, -1.0][:count], [True, False, True][:count]]
 
 
 def test_the_cue_is_seen_once_and_asked_for_later() -> None:
