@@ -1,0 +1,98 @@
+"""What the agents for continuous actions with a replay memory are put together from. N samples of a batch, A entries of an action."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from torch import Tensor
+
+from palestra.contract.agents.continuous import ContinuousParameters
+from workers.agents.actions import BoxActions
+from workers.agents.replay import Algorithm, ReplayAgent, ReplayParts
+from workers.agents.state import Layouts
+from workers.core.rng import derive_generator
+from workers.core.types import AgentContext, Array, LearnSchedule
+from workers.explorers.additive import AdditiveGaussian, AdditiveOrnsteinUhlenbeck
+from workers.explorers.protocol import Explorer
+from workers.memory.replay import Replay
+from workers.memory.rules import Uniform
+from workers.memory.transitions import ReplaySpec
+from workers.networks.encoding import Encoding, encoding_of
+from workers.networks.ensemble import Ensemble
+from workers.networks.layout import Layout, Parameters
+from workers.networks.mlp import Mlp
+
+
+def actor_critic_layouts(policy: Mlp, critics: Mlp | Ensemble) -> Layouts:
+    """Returns the layouts of the fields `actor`, `critics`, and their targets `actor_targets` and `critic_targets`."""
+    actor, critic = Layout(policy.shapes()), Layout(critics.shapes())
+    return {"actor": actor, "actor_targets": actor, "critics": critic, "critic_targets": critic}
+
+
+@dataclass(frozen=True)
+class Deterministic:
+    """How an algorithm acts whose policy gives one action: tanh of the first A outputs of a network."""
+
+    policy: Mlp
+    encoding: Encoding
+    size: int
+    """A."""
+
+    def greedy(self, parameters: Parameters, encoded: Tensor) -> Tensor:
+        """Returns mu(s) float32 [N, A] of encoded observations."""
+        return self.policy(parameters, encoded)[..., : self.size].tanh()
+
+    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
+        """Returns mu(s) float32 [N, A]."""
+        del noise
+        return self.greedy(parameters, self.encoding(observation))
+
+    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+        """Returns mu(s) float32 [..., A]."""
+        del noise
+        actions: Array = np.tanh(self.policy.forward_numpy(parameters, self.encoding.forward_numpy(observation))[..., : self.size])
+        return actions
+
+    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
+        """Returns nothing: an explorer adds noise."""
+        del generator, count
+        return ()
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
+        """Returns nothing."""
+        del generator, shape
+        return ()
+
+
+def additive_noise(kind: Literal["ornstein_uhlenbeck", "gaussian"], scale: float, seed: int) -> Explorer:
+    """Returns the noise of a run's exploring actions, which lie in [-1, 1]."""
+    generator = derive_generator(seed, "agent/explore")
+    if kind == "gaussian":
+        return AdditiveGaussian(scale, generator=generator)
+    return AdditiveOrnsteinUhlenbeck(scale, generator=generator)
+
+
+def build_continuous(
+    algorithm: Algorithm[Any], hyper: ContinuousParameters, context: AgentContext, actions: BoxActions, explorer: Explorer
+) -> ReplayAgent:
+    """Returns the agent of an algorithm, with a memory of its own that is sampled uniformly."""
+    encoding = encoding_of(context.observation_space)
+    spec = ReplaySpec(
+        capacity=hyper.buffer_size,
+        num_envs=context.num_envs,
+        observation=(encoding.shape, encoding.dtype),
+        action=(actions.raw_shape, actions.raw_dtype),
+        gamma=hyper.gamma,
+    )
+    parts = ReplayParts(
+        algorithm=algorithm,
+        actions=actions,
+        memory=Replay(spec, Uniform(derive_generator(context.seed, "agent/sample"))),
+        explorer=explorer,
+        schedule=LearnSchedule(hyper.train_every, hyper.updates_per_train, hyper.learning_starts),
+        batch_size=hyper.batch_size,
+        learning_rate=hyper.learning_rate,
+        random_env_steps=hyper.learning_starts,
+    )
+    return ReplayAgent(parts, context)
