@@ -58,8 +58,8 @@ def pure_style(hyper: SacParameters, batch: Batch, *, compiled: bool) -> Callabl
 def arithmetic(hyper: SacParameters) -> Callable[[], object]:
     """Returns the sixteen products of the widest layer alone.
 
-    Forwards: the policy on s' and on s, both target critics, both critics on the actions taken and on the policy's. Backwards: two for each of
-    the critics and for the policy, one for each critic where only the gradient by the action matters.
+    Forwards: the policy on s' and on s, both target critics, both critics on the actions taken and on the policy's. Backwards: two for each
+    critic and for the policy, and one for each critic where only the gradient by the action matters.
     """
     width, left = hyper.hidden_sizes[-1], torch.randn(hyper.batch_size, hyper.hidden_sizes[0])
     right = torch.randn(hyper.hidden_sizes[0], width)

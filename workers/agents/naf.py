@@ -1,4 +1,4 @@
-"""Q-learning with normalised advantage functions (Gu, Lillicrap, Sutskever & Levine 2016), section 4: the quadratic advantage and algorithm 1.
+"""Q-learning with normalised advantage functions (Gu et al. 2016), section 4: the quadratic advantage, and algorithm 1.
 
 N samples of a batch, A entries of an action, E = A (A + 1) / 2. One network gives mu [A] before tanh, V [1] and the entries of L [E].
 """

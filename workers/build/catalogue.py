@@ -23,7 +23,12 @@ from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.envs.make import is_game, log_mujoco, register_games
 from workers.machine.worker_log import LEFT_OUT
 
-_ACTION_SPACES: Final = {"dqn": ("discrete",), "ppo": ("discrete", "box"), "sb3": get_args(ActionKind)}
+_ACTION_SPACES: Final = {
+    **dict.fromkeys(("dqn", "c51", "iqn", "rainbow", "drqn"), ("discrete",)),
+    **dict.fromkeys(("sac", "td3", "ddpg", "naf"), ("box",)),
+    **dict.fromkeys(("ppo", "cem"), ("discrete", "box")),
+    "sb3": get_args(ActionKind),
+}
 _ALL_SPACES: Final = get_args(ActionKind)
 _ARRAY_SPACES: Final[Mapping[ActionKind, type[gymnasium.Space[Any]]]] = {
     "box": gymnasium.spaces.Box,

@@ -22,6 +22,11 @@ AGENTS: Final[Mapping[str, str]] = {
     "rainbow": "workers.agents.rainbow:build",
     "drqn": "workers.agents.drqn:build",
     "ppo": "workers.agents.ppo:build",
+    "sac": "workers.agents.sac:build",
+    "td3": "workers.agents.td3:build",
+    "ddpg": "workers.agents.ddpg:build",
+    "naf": "workers.agents.naf:build",
+    "cem": "workers.agents.cem:build",
     "sb3": "workers.agents.sb3.build:build",
 }
 """`module:function` of each agent, imported when one is needed: its parameters are declared in `palestra.contract.agents`."""

@@ -42,8 +42,21 @@ class RegisteredAgent(Document):
         return value
 
 
-BuiltinAgent = DqnParameters | C51Parameters | IqnParameters | RainbowParameters | DrqnParameters | PpoParameters | Sb3Parameters
-BUILTIN_AGENTS: Final = ("dqn", "ppo", "sb3", "c51", "iqn", "rainbow", "drqn")
+BuiltinAgent = (
+    DqnParameters
+    | C51Parameters
+    | IqnParameters
+    | RainbowParameters
+    | DrqnParameters
+    | PpoParameters
+    | SacParameters
+    | Td3Parameters
+    | DdpgParameters
+    | NafParameters
+    | CemParameters
+    | Sb3Parameters
+)
+BUILTIN_AGENTS: Final = ("dqn", "ppo", "sb3", "c51", "iqn", "rainbow", "drqn", "sac", "td3", "ddpg", "naf", "cem")
 """Names that no distribution can take."""
 
 
