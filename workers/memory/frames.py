@@ -8,6 +8,7 @@ import numpy.typing as npt
 from workers.core.types import Array, StateTree
 from workers.memory.replay import Replay
 from workers.memory.rules import Places, Rule
+from workers.memory.streams import Stream
 from workers.memory.transitions import Field, ReplaySpec, Rows
 
 _SPARE: Final = 1 / 16
@@ -50,11 +51,13 @@ class FrameReplay(Replay):
         self._oldest = np.zeros(self._steps, np.int64)
         self._intact = 0
 
-    def state_dict(self) -> StateTree:
-        """Returns rows and frames by place, how many were ever written, and the state of the rule."""
-        frames = self._frames[: min(self._added, len(self._frames))]
-        own = {"frames": frames, "added": self._added, "room": len(self._frames), "oldest": self._oldest, "intact": self._intact}
-        return {**super().state_dict(), **own}
+    def streams(self) -> dict[str, Stream]:
+        """Returns rows and frames; see `Replay.streams`."""
+        return {**super().streams(), "frames": Stream({"frame": self._frames}, self._added)}
+
+    def summary(self) -> StateTree:
+        """Returns the state without rows and frames."""
+        return {**super().summary(), "added": self._added, "room": len(self._frames), "oldest": self._oldest, "intact": self._intact}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the memory to a captured state.
@@ -64,9 +67,12 @@ class FrameReplay(Replay):
         """
         self._check_frames(state)
         super().load_state_dict(state)
-        self._frames[: len(state["frames"])] = state["frames"]
+        frames = state["frames"]["frame"]
+        self._frames[: len(frames)] = frames
         self._added, self._intact = int(state["added"]), int(state["intact"])
         self._oldest[:] = state["oldest"]
+        for step in range(self._written - self._filled, self._intact):
+            self._drop(step % self._steps)
 
     def _observation_fields(self) -> dict[str, Field]:
         numbers: Field = ((self._stack,), np.int32)
@@ -89,22 +95,24 @@ class FrameReplay(Replay):
         stacks, successors = self._columns["observation"][place], self._columns["next_observation"][place]
         stacks[:] = self._columns["next_observation"][place - 1]
         follows = ~_differ(self._frames.take(stacks, axis=0), observation) & self._columns["live"][place - 1] & (self._added > 0)
-        for slot in np.flatnonzero(active & ~follows):
-            stacks[slot] = self._add_stack(observation[slot])
+        if not follows.all():
+            for slot in np.flatnonzero(active & ~follows):
+                stacks[slot] = self._add_stack(observation[slot])
         successors[:, :-1] = stacks[:, 1:]
         moved = ~_differ(observation[:, 1:], successor[:, :-1])
         added = active & moved
         successors[added, -1] = self._add(successor[added, -1])
-        for slot in np.flatnonzero(active & ~moved):
-            successors[slot] = self._add_stack(successor[slot])
+        if not moved.all():
+            for slot in np.flatnonzero(active & ~moved):
+                successors[slot] = self._add_stack(successor[slot])
 
     def _keep_intact(self, place: int, active: Array) -> None:
         """Drops the rows that lost a frame to those added with the row `place`.
 
-        Rows need no older frames than the rows before them, so the oldest rows go first.
+        The first frame of a stack is its oldest, and rows need no older frames than the rows before them, so the oldest rows go first.
         """
         room, newest = len(self._frames), self._added - 1
-        ages = (newest - self._columns["observation"][place][active].astype(np.int64)) % room
+        ages = (newest - self._columns["observation"][place, active, 0].astype(np.int64)) % room
         self._oldest[place] = newest - int(ages.max(initial=-1))
         while self._oldest[self._intact % self._steps] < self._added - room:
             self._drop(self._intact % self._steps)
@@ -124,10 +132,9 @@ class FrameReplay(Replay):
         return numbers
 
     def _check_frames(self, state: StateTree) -> None:
-        frames = state.get("frames")
-        if frames is None:
+        if "frames" not in state:
             raise ValueError("the stored memory keeps whole observations, this one shares frames: store and load with the same kind")
-        room, count = int(state["room"]), min(int(state["added"]), int(state["room"]))
+        frames, room, count = state["frames"]["frame"], int(state["room"]), min(int(state["added"]), int(state["room"]))
         expected = (len(self._frames), count, *self._frames.shape[1:], self._frames.dtype)
         given = (room, *frames.shape, frames.dtype)
         if given != expected:

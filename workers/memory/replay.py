@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.memory.rules import Places, Rule, Weights
+from workers.memory.streams import Stream
 from workers.memory.transitions import Field, ReplaySpec, Rows, Sample, Sequences
 
 
@@ -168,17 +169,23 @@ class Replay:
 
     # State
 
-    def state_dict(self) -> StateTree:
-        """Returns the rows by place, how many were ever written, and the state of the rule."""
-        rows: dict[str, Any] = {name: column[: self._filled] for name, column in self._columns.items()}
+    def streams(self) -> dict[str, Stream]:
+        """Returns what is only ever appended, by name: the rows, one per vector step. With `summary` it is the whole state."""
+        return {"rows": Stream(self._columns, self._written)}
+
+    def summary(self) -> StateTree:
+        """Returns the state without its streams: small, but for the priorities."""
         return {
             "written": self._written,
             "sampled_at": self._sampled_at,
             "steps": self._steps,
             "fresh": self._fresh,
-            "rows": rows,
             "rule": self.rule.state_dict(),
         }
+
+    def state_dict(self) -> StateTree:
+        """Returns the summary, and each stream by place."""
+        return {**self.summary(), **{name: stream.by_place() for name, stream in self.streams().items()}}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the memory to a captured state.

@@ -28,7 +28,7 @@ def memory(spec: ReplaySpec, *, rule: str = "uniform", spare: float = 2.0, seed:
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
     """Compares samples with what they must be, and returns how many different transitions there were."""
-    expected, sample = naive.by_place(), replay.sample(12, 16)
+    expected, sample = naive.by_place(), replay.sample(8, 16)
     flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
     for observation, action, reward, successor, discount, _, place in zip(*flat, strict=True):
         wanted = expected[int(place)]
@@ -48,7 +48,7 @@ def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
     end=st.sampled_from([0.0, 0.1, 0.5]),
     pieces=st.lists(st.integers(1, 30), min_size=1, max_size=5),
 )
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_stacks_come_back_as_a_memory_of_whole_observations_has_them(steps, num_envs, k, n_step, end, pieces) -> None:
     replay = memory(spec_of(steps, num_envs, k, n_step), spare=2.0 * k)
     naive, stream = NaiveReplay(steps, num_envs, n_step), FrameStream(3, num_envs, k, end)
@@ -67,8 +67,8 @@ def test_short_episodes_shorten_the_memory_but_never_spoil_a_stack(rule, n_step)
     replay = memory(spec_of(steps, num_envs, k, n_step), rule=rule, spare=0.0)
     naive, stream = NaiveReplay(steps, num_envs, n_step), FrameStream(0, num_envs, k, end=0.5)
     lengths = set()
-    for _ in range(60):
-        chunk = stream.chunk(13)
+    for _ in range(30):
+        chunk = stream.chunk(26)
         replay.extend(*chunk.columns)
         naive.extend(chunk)
         assert assert_samples_agree(replay, naive) <= len(replay)
@@ -105,7 +105,7 @@ def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:
         naive.extend(chunk, active)
         assert len(replay) == len(naive.by_place())
         assert_samples_agree(replay, naive)
-    assert not (replay.state_dict()["frames"] == 255).any()
+    assert not (replay.state_dict()["frames"]["frame"] == 255).any()
 
 
 def test_each_frame_is_stored_once() -> None:

@@ -10,6 +10,7 @@ from workers.core.rng import derive_generator
 from workers.memory.replay import Replay
 from workers.memory.rules import Prioritized, Uniform
 from workers.memory.transitions import ReplaySpec
+from workers.snapshot.trees import read_tree, write_tree
 
 RULES = {"uniform": Uniform, "prioritized": Prioritized}
 
@@ -48,7 +49,7 @@ def assert_samples_agree(replay: Replay, naive: NaiveReplay, *, batches: int = 8
     pieces=st.lists(st.integers(1, 20), min_size=1, max_size=6),
     rule=st.sampled_from(sorted(RULES)),
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_samples_are_those_of_a_list_of_rows(steps, num_envs, n_step, pieces, rule) -> None:
     replay, naive, stream = (
         memory(steps, num_envs, rule=rule, n_step=n_step),
@@ -147,6 +148,16 @@ def test_a_loaded_memory_goes_on_exactly(rule, before) -> None:
     assert len(first) == len(second)
 
 
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_a_state_travels_through_the_files_of_a_snapshot(tmp_path, rule) -> None:
+    first, second = memory(5, 2, rule=rule), memory(5, 2, rule=rule, seed=9)
+    first.extend(*VectorStream(3, 2).chunk(8).columns)
+    first.sample(1, 4)
+    write_tree(tmp_path, {"memory": first.state_dict()})
+    second.load_state_dict(read_tree(tmp_path)["memory"])
+    assert all(np.array_equal(a, b) for a, b in zip(first.sample(3, 8), second.sample(3, 8), strict=True))
+
+
 def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
     replay = memory(5, 2)
     replay.extend(*VectorStream(0, 2).chunk(3).columns)
@@ -197,7 +208,7 @@ def test_what_was_sampled_is_a_copy() -> None:
     length=st.integers(1, 6),
     pieces=st.lists(st.integers(1, 12), min_size=1, max_size=4),
 )
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_sequences_are_consecutive_rows_of_one_environment(steps, num_envs, length, pieces) -> None:
     replay, naive, stream = memory(steps, num_envs), NaiveReplay(steps, num_envs), VectorStream(5, num_envs)
     for piece in pieces:

@@ -1,0 +1,43 @@
+"""A ring seen as what was written into it, in order: what a memory can be stored as without storing it whole each time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from workers.core.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Rows numbered in order of writing; number i lies at place i % room. What was written is not changed until it is overwritten."""
+
+    columns: Mapping[str, Array]
+    """The ring, one array [room, ...] per field."""
+    end: int
+    """Rows ever written."""
+
+    @property
+    def room(self) -> int:
+        """Rows that the ring holds."""
+        return len(next(iter(self.columns.values())))
+
+    @property
+    def first(self) -> int:
+        """Number of the oldest row that is still there."""
+        return max(0, self.end - self.room)
+
+    def read(self, begin: int, end: int) -> dict[str, Array]:
+        """Returns the rows [begin, end) in order of writing, one array [end - begin, ...] per field.
+
+        Raises:
+            ValueError: If not all of them are there.
+        """
+        if not self.first <= begin <= end <= self.end:
+            raise ValueError(f"rows {begin} to {end} are asked for, {self.first} to {self.end} are there")
+        places = np.arange(begin, end) % self.room
+        return {name: column.take(places, axis=0) for name, column in self.columns.items()}
+
+    def by_place(self) -> dict[str, Array]:
+        """Returns views of the rows that are there, by place."""
+        return {name: column[: self.end - self.first] for name, column in self.columns.items()}
