@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,8 +41,8 @@ class NanGuardHook:
                 view.request_stop(StopReason.DIVERGED)
 
     def state_dict(self) -> StateTree:
-        """Returns the count; what is pending is judged first."""
-        rows = [[report.updates, self._is_finite(report)] for report in self._pending]
+        """Returns the count, and what is pending with whether it is finite."""
+        rows = [[report.updates, finite] for report, finite in zip(self._pending, self._finite(), strict=True)]
         return {"bad": self._bad, "pending": rows}
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -51,16 +52,22 @@ class NanGuardHook:
         self._pending = [LearnReport(int(updates), [0.0 if finite else float("nan")] * width) for updates, finite in state["pending"]]
 
     def _judge(self) -> None:
-        for report in self._pending:
-            self._bad = 0 if self._is_finite(report) else self._bad + report.updates
+        for report, finite in zip(self._pending, self._finite(), strict=True):
+            self._bad = 0 if finite else self._bad + report.updates
             if self._bad >= self._updates:
                 break
         self._pending.clear()
 
-    def _is_finite(self, report: LearnReport) -> bool:
-        values, torch = report.values, sys.modules.get("torch")
-        if torch is not None and isinstance(values, torch.Tensor):
-            return bool(torch.isfinite(values[self._columns]).all())
+    def _finite(self) -> list[bool]:
+        """Returns for each pending report whether its losses are finite; tensors are read all at once."""
+        torch, values = sys.modules.get("torch"), [report.values for report in self._pending]
+        tensors = [] if torch is None else [one for one in values if isinstance(one, torch.Tensor)]
+        if torch is None or not tensors:
+            return [self._is_finite(one) for one in values]
+        read = iter(torch.isfinite(torch.stack(tensors)[:, self._columns]).all(1).tolist())
+        return [next(read) if isinstance(one, torch.Tensor) else self._is_finite(one) for one in values]
+
+    def _is_finite(self, values: Any) -> bool:
         return bool(np.isfinite(np.asarray(values, np.float64)[self._columns]).all())
 
 

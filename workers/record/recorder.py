@@ -205,8 +205,8 @@ class _Taken(NamedTuple):
     def records(self, run: RecordedRun) -> list[RunRecord]:
         """Returns the records; here tensors are read, so a device is waited for outside the loop."""
         rows: list[_PointRow] = []
-        for values, env_step, update, episode, wall in self.windows:
-            rows += [(name, env_step, update, episode, wall, mean) for name, mean in zip(run.report_names, means(values), strict=True)]
+        for (_, env_step, update, episode, wall), averages in zip(self.windows, means([window[0] for window in self.windows]), strict=True):
+            rows += [(name, env_step, update, episode, wall, mean) for name, mean in zip(run.report_names, averages, strict=True)]
         return [*_points_records(run.run_id, rows + self.points), *_episodes_records(run.run_id, self.episodes), *self.others]
 
 

@@ -62,9 +62,15 @@ class LearnWindow:
         self._values = list(np.asarray(state["rows"]))
 
 
-def means(values: list[Any]) -> list[float]:
-    """Returns the mean of each column of a window's values; waits for the device."""
-    return [float(mean) for mean in read_values(values, 0).mean(axis=0)]
+def means(windows: Sequence[list[Any]]) -> list[list[float]]:
+    """Returns the mean of each column of each window's values, read all at once; waits for the device."""
+    rows = read_values([value for values in windows for value in values], 0)
+    averages, begin = [], 0
+    for values in windows:
+        end = begin + len(values)
+        averages.append(rows[begin:end].mean(axis=0).tolist())
+        begin = end
+    return averages
 
 
 def read_values(values: list[Any], width: int) -> npt.NDArray[np.float64]:
@@ -72,5 +78,8 @@ def read_values(values: list[Any], width: int) -> npt.NDArray[np.float64]:
     if not values:
         return np.zeros((0, width))
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    read = iter(torch.stack(tensors).double().cpu().numpy()) if tensors else iter(())
-    return np.stack([next(read) if isinstance(value, torch.Tensor) else np.asarray(value, np.float64) for value in values])
+    read: npt.NDArray[np.float64] = torch.stack(tensors).double().cpu().numpy() if tensors else np.zeros((0, width))
+    if len(tensors) == len(values):
+        return read
+    rows = iter(read)
+    return np.stack([next(rows) if isinstance(value, torch.Tensor) else np.asarray(value, np.float64) for value in values])

@@ -69,6 +69,17 @@ def test_a_window_is_a_mean_over_env_steps(clock: Clock) -> None:
     assert series(sink, "explore/epsilon") == [(11, 0.5), (20, 0.5)]
 
 
+def test_windows_that_are_written_together_keep_to_themselves(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    tick(recorder, clock, 10, torch.tensor([1.0, 10.0]), torch.tensor([2.0, 20.0]))
+    tick(recorder, clock, 20, torch.tensor([5.0, 50.0]))
+    tick(recorder, clock, 30, [7.0, 70.0], torch.tensor([9.0, 80.0]), [11.0, 90.0])
+    recorder.flush()
+    assert series(sink, "loss/td") == [(10, 1.5), (20, 5.0), (30, 9.0)]
+    assert series(sink, "q/mean") == [(10, 15.0), (20, 50.0), (30, 80.0)]
+
+
 def test_an_open_window_survives_a_snapshot_to_the_last_bit(clock: Clock) -> None:
     values = [torch.tensor([0.1 * index, -(0.7**index)]) for index in range(9)]
     straight, first, second = Sink(), Sink(), Sink()
