@@ -44,8 +44,11 @@ class Replay:
         self._flat = self._table.reshape(-1)
         self._bytes = self._flat.view(np.dtype((np.void, row.itemsize)))
         self._columns: dict[str, Array] = {name: self._table[name] for name in fields}
-        self._powers = np.float32(spec.gamma) ** np.arange(spec.n_step + 1, dtype=np.float32)
         self._gamma = np.float32(spec.gamma)
+        self._follow = np.arange(min(spec.n_step, self._steps))
+        self._discounts = (spec.gamma ** (self._follow + 1.0)).astype(np.float32)
+        powers = np.float32(spec.gamma) ** self._follow.astype(np.float32)
+        self._powers = np.tril(np.tile(powers, (len(powers), 1)))
         self._fresh = np.ones(self._num_envs, np.bool_)
         self._written = 0
         self._filled = 0
@@ -286,16 +289,16 @@ class Replay:
         return places
 
     def _returns(self, places: Places) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
-        """Returns the discounted sums of rewards, the discounts after them, and the places of the last rows, of k rows each."""
-        follow = np.arange(self.spec.n_step)
-        window = (places[..., np.newaxis] + follow * self._num_envs) % self.capacity
-        stop = follow >= self._left(places)[..., np.newaxis] - 1
+        """Returns the discounted sums of the rewards of k + 1 rows each, the discounts after them, and the places of the last rows."""
+        begin = places - self.capacity  # negative places count from the end of the ring, so it closes by itself
+        window = begin[..., np.newaxis] + self._follow * self._num_envs
+        stop = self._follow + 1 >= self._left(places)[..., np.newaxis]
         stop[..., :-1] |= self._flat["first"][window[..., 1:]]
         stop[..., -1] = True
         k = stop.argmax(-1)
-        rewards = np.where(follow <= k[..., np.newaxis], self._flat["reward"][window], np.float32(0))
-        last = (places + k * self._num_envs) % self.capacity
-        return rewards @ self._powers[:-1], self._powers[k + 1] * self._flat["bootstrap"][last], last
+        last = begin + k * self._num_envs
+        reward = np.einsum("...i,...i", self._flat["reward"][window], self._powers[k])
+        return reward, self._discounts[k] * self._flat["bootstrap"][last], last
 
     def _take(self, places: Places) -> Array:
         """Returns copies of the records at `places`; as bytes they are copied in a third of the time."""

@@ -3,9 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.rng import derive_generator
 from workers.memory.ring import Ring
-from workers.memory.sampling import UniformSampler
 
 FIELDS = {"number": ((), np.int64), "pair": ((2,), np.float32)}
 
@@ -58,12 +56,3 @@ def test_a_ring_refuses_the_state_of_another_ring() -> None:
     small.extend(rows(0, 5))
     with pytest.raises(ValueError, match="does not fit"):
         large.load_state_dict(small.state_dict())
-
-
-def test_uniform_sampling_reaches_every_place_alike_and_continues_after_a_load() -> None:
-    sampler = UniformSampler(derive_generator(0, "agent/sample"))
-    counts = np.bincount(sampler.places(10, (100, 500)).ravel(), minlength=10)
-    assert counts / 50_000 == pytest.approx([0.1] * 10, abs=0.01)
-    other = UniformSampler(derive_generator(1, "agent/sample"))
-    other.load_state_dict(sampler.state_dict())
-    assert np.array_equal(sampler.places(1000, (50,)), other.places(1000, (50,)))
