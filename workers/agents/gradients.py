@@ -1,5 +1,6 @@
 """Two ways to one gradient, and the compiler: the mathematics of an update is written once and run by either."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,7 @@ class Compiled:
         torch.use_deterministic_algorithms(
             torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
         )
-        self._function = torch.compile(function, fullgraph=True, mode="reduce-overhead" if cudagraph else None)
+        self._function = torch.compile(function, fullgraph=True, dynamic=False, mode="reduce-overhead" if cudagraph else None)
         self._fallback = fallback
         self._proven = False
 
@@ -80,3 +81,14 @@ def runnable(update: Callable[..., Any], *, mode: CompileMode) -> Callable[..., 
         return update(functional_gradient, *arguments)
 
     return eagerly if mode == "eager" else Compiled(whole, eagerly, cudagraph=mode == "cudagraph")
+
+
+def stacked(update: Callable[..., Any], *, mode: CompileMode) -> Callable[[Any, Any], Any]:
+    """Returns `update(gradient, state, batch)` as a function of n states and n batches, stacked along a new first dimension."""
+    together = torch.func.vmap(functools.partial(update, functional_gradient))
+
+    def eagerly(*arguments: Any) -> Any:
+        with torch.no_grad():
+            return together(*arguments)
+
+    return eagerly if mode == "eager" else Compiled(together, eagerly, cudagraph=mode == "cudagraph")

@@ -54,6 +54,8 @@ class VectorCollector:
         shape, dtype = array_layout(env.single_observation_space)
         self._current = np.zeros((self._count, *shape), dtype)
         self._buffers: dict[int, _Buffers] = {}
+        self._open = self._buffers_of(1)
+        self._ended: list[EpisodeEnd] = []
 
     @property
     def num_envs(self) -> int:
@@ -64,11 +66,45 @@ class VectorCollector:
         """Gathers experience; its arrays are valid until the next call."""
         if plan.episodes is not None or plan.whole_episodes:
             return self._collect_episodes(plan)
+        for index in range(self.open(plan)):
+            self.advance(index, self._actor.act(self.observation(index), explore=True))
+        return self.close()
+
+    # What `collect` is made of: for a pack, whose actors act together
+
+    def open(self, plan: CollectPlan) -> int:
+        """Begins to gather experience of a length that is known before; returns its vector steps."""
         steps = plan.vector_steps or -(-(plan.env_steps or 0) // self._count)
-        buffers = self._buffers_of(steps)
-        ended: list[EpisodeEnd] = []
-        for index in range(steps):
-            self._step(buffers, index, ended)
+        self._open, self._ended = self._buffers_of(steps), []
+        return steps
+
+    def observation(self, index: int) -> Array:
+        """Returns what is to be acted on in the vector step `index`, [B, ...]; begins episodes where one is over."""
+        if self._any_over:
+            self._begin_episodes(self._over)
+        observation: Array = self._open.observation[index]
+        observation[...] = self._current
+        return observation
+
+    def advance(self, index: int, actions: Array) -> None:
+        """Makes the vector step `index`."""
+        buffers = self._open
+        successor, reward, terminated, truncated = self._env.advance(actions)
+        buffers.action[index] = actions
+        buffers.reward[index], buffers.terminated[index] = (reward, terminated) if self._told is None else self._told.heard
+        buffers.truncated[index] = truncated
+        buffers.next_observation[index] = successor
+        self._current[...] = successor
+        self._returns += reward
+        self._lengths += 1
+        np.logical_or(terminated, truncated, out=self._over)
+        if self._over.any():
+            self._any_over = True
+            self._ended.extend(self._ends(index, terminated, self._over))
+
+    def close(self) -> Experience:
+        """Returns what was gathered since `open`."""
+        buffers = self._open
         return Experience(
             buffers.observation,
             buffers.action,
@@ -76,8 +112,8 @@ class VectorCollector:
             buffers.terminated,
             buffers.truncated,
             buffers.next_observation,
-            ended,
-            env_steps=steps * self._count,
+            self._ended,
+            env_steps=buffers.reward.size,
         )
 
     def begin_due(self) -> Array:
@@ -117,27 +153,10 @@ class VectorCollector:
         self._any_over = bool(self._over.any())
         return RestoreReport(exact=not lost, notes=_notes(lost))
 
-    def _step(self, buffers: _Buffers, index: int, ended: list[EpisodeEnd]) -> None:
-        if self._any_over:
-            self._begin_episodes(self._over)
-        observation = buffers.observation[index]
-        observation[...] = self._current
-        actions = self._actor.act(observation, explore=True)
-        successor, reward, terminated, truncated = self._env.advance(actions)
-        buffers.action[index] = actions
-        buffers.reward[index], buffers.terminated[index] = (reward, terminated) if self._told is None else self._told.heard
-        buffers.truncated[index] = truncated
-        buffers.next_observation[index] = successor
-        self._current[...] = successor
-        self._returns += reward
-        self._lengths += 1
-        np.logical_or(terminated, truncated, out=self._over)
-        if self._over.any():
-            self._any_over = True
-            ended.extend(self._ends(index, terminated, self._over))
-
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
-        seeds = [derive_seed(self._seed, "env", i, int(self._begun[i]), bits=ENV_SEED_BITS) for i in range(self._count)]
+        seeds = [0] * self._count
+        for index in np.flatnonzero(mask).tolist():
+            seeds[index] = derive_seed(self._seed, "env", index, int(self._begun[index]), bits=ENV_SEED_BITS)
         self._current[mask] = self._env.begin(mask, seeds)[mask]
         self._begun[mask] += 1
         self._returns[mask] = 0.0

@@ -181,8 +181,10 @@ class Engine:
         clock.iterations += 1
         for on_tick in self._tick_hooks:
             on_tick(self, self._reports)
-        if self._episode_hooks and self._ended:
-            self._call_episode_hooks()
+        if self._episode_hooks:
+            for _, end in self._ended:
+                for on_episode in self._episode_hooks:
+                    on_episode(self, end)
         parts.recorder.tick(clock, self._ended, self._reports)
         if clock.env_steps >= self._quiet_until or close_epoch or (self._asks_budget and self._cadence.budget.exhausted(clock)):
             self._see_to_what_is_due(close_epoch=close_epoch)
@@ -292,11 +294,6 @@ class Engine:
         at = self.clock.env_steps
         room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at, self._evaluations.next_exact - at)
         return self._plans.within(room)
-
-    def _call_episode_hooks(self) -> None:
-        for _, end in self._ended:
-            for on_episode in self._episode_hooks:
-                on_episode(self, end)
 
     def _see_to_what_is_due(self, *, close_epoch: bool) -> None:
         """Steps 5 (the epoch) to 9, then says until when none of them has to be looked at: most iterations have nothing due."""

@@ -49,8 +49,8 @@ class Encoding:
             columns = zip(torch.split(flat, 1, 1), self.components, strict=True)
             return torch.cat([column == torch.arange(first, first + count, device=device) for column, (first, count) in columns], 1).float()
         if self.segments is not None:
-            return flat.float() * torch.cat([torch.full((length,), factor, device=device) for length, factor in self.segments])
-        return flat.float() if self.scale == 1.0 else flat.float() * self.scale
+            return _floats(flat) * torch.cat([torch.full((length,), factor, device=device) for length, factor in self.segments])
+        return _floats(flat) if self.scale == 1.0 else _floats(flat) * self.scale
 
     def forward_numpy(self, observation: Array) -> npt.NDArray[np.float32]:
         """The same function in numpy: float32 [..., size] of observations [..., *shape], with any dimensions in front.
@@ -138,3 +138,8 @@ def _unreadable(space: Space[Any]) -> DefinitionError:
         "the built-in agents read Box, Discrete, MultiBinary and MultiDiscrete observations, and Dicts and Tuples of them, "
         f"not {space}: wrap the environment"
     )
+
+
+def _floats(values: Tensor) -> Tensor:
+    """Returns the values in torch's default dtype, float32 but for who sets another."""
+    return values.to(torch.get_default_dtype())

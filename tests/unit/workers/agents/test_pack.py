@@ -1,0 +1,216 @@
+"""A pack against the same agents alone: stream by stream, and as runs of engines on a real environment."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from palestra.contract.agents import DqnParameters
+from palestra.contract.envs import EnvSpec
+from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
+from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
+from workers.agents import dqn
+from workers.agents.gradients import eager_gradient, stacked
+from workers.agents.pack import Pack
+from workers.agents.state import map_tensors
+from workers.collect.collector import VectorCollector
+from workers.collect.pack import PackCollector
+from workers.core.types import AgentContext, StopReason, Unit
+from workers.envs.make import make_vector
+from workers.loop.engine import Engine
+from workers.loop.lockstep import lockstep
+from workers.loop.parts import Parts
+
+SEEDS = (3, 1, 4)
+SMALL = {
+    "learning_starts": 20,
+    "batch_size": 16,
+    "hidden_sizes": (16,),
+    "buffer_size": 500,
+    "target_update_every": 7,
+    "epsilon_decay_steps": 100,
+}
+PACKABLE: dict[str, Any] = {
+    "dqn": (dqn.build, DqnParameters(**SMALL)),
+    "dqn-every-4": (dqn.build, DqnParameters(**SMALL, train_every=4, updates_per_train=2)),
+}
+
+
+@pytest.fixture(params=PACKABLE)
+def case(request) -> Any:
+    return PACKABLE[request.param]
+
+
+@pytest.fixture
+def default_dtype() -> Iterator[Any]:
+    before = torch.get_default_dtype()
+    yield torch.set_default_dtype
+    torch.set_default_dtype(before)
+
+
+def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
+    """Learning states of three agents, and for each of them as many batches as asked for, all floats of `dtype`."""
+    build, hyper = case
+
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    states, streams = [], []
+    for seed in SEEDS:
+        agent = build(hyper, context(seed=seed))
+        agent.observe(experience(agent, 100, 2, np.random.default_rng(seed)))
+        states.append(map_tensors(cast, agent.learning_state))
+        streams.append([map_tensors(cast, drawn.batch) for drawn in agent.batches(count)])
+    return states, streams
+
+
+@pytest.mark.parametrize(("dtype", "count", "rtol"), [(torch.float64, 1_000, 1e-6), (torch.float32, 50, 1e-4)])
+def test_a_pack_learns_from_one_stream_what_each_learns_alone(case, dtype, count, rtol, default_dtype) -> None:
+    default_dtype(dtype)
+    build, hyper = case
+    algorithm = build(hyper, context()).algorithm
+    states, streams = recorded(case, count, dtype)
+    together, update = map_tensors(lambda *rows: torch.stack(rows), *states), stacked(algorithm.update, mode="eager")
+    for batches in zip(*streams, strict=True):
+        together, _, _ = update(together, map_tensors(lambda *rows: torch.stack(rows), *batches))
+    for row, (state, stream) in enumerate(zip(states, streams, strict=True)):
+        alone = state
+        with torch.no_grad():
+            for batch in stream:
+                alone, _, _ = algorithm.update(eager_gradient, alone, batch)
+        own = map_tensors(lambda leaf, row=row: leaf[row], together)
+        torch.testing.assert_close(own, alone, rtol=rtol, atol=rtol * 1e-2 if dtype is torch.float64 else 1e-6)
+
+
+class Runs:
+    """Engines of three runs on CartPole, each alone or all as a pack."""
+
+    def __init__(self, case, *, together: bool, budgets: tuple[int, ...] = (200, 200, 200), num_envs: int = 2) -> None:
+        build, hyper = case
+        self.envs = [make_vector(EnvSpec(id="CartPole-v1", num_envs=num_envs)) for _ in SEEDS]
+        space = gym.make("CartPole-v1")
+        self.agents = [build(hyper, AgentContext(space.observation_space, space.action_space, num_envs, seed)) for seed in SEEDS]
+        collectors: list[Any] = [VectorCollector(env, agent, seed) for env, agent, seed in zip(self.envs, self.agents, SEEDS, strict=True)]
+        self.pack = Pack(self.agents, "eager")
+        faces: list[Any] = list(self.agents)
+        if together:
+            collectors, faces = PackCollector(self.pack, collectors).members, self.pack.members
+        self.traces: list[list[Any]] = [[] for _ in SEEDS]
+        self.recorders = [FakeRecorder(trace) for trace in self.traces]
+        self.engines = [
+            Engine(
+                Parts(
+                    agent=face,
+                    collector=collector,
+                    recorder=recorder,
+                    snapshotter=FakeSnapshotter(trace),
+                    control=FakeControl(trace),
+                    evaluator=FakeEvaluator(trace),
+                ),
+                cadence({Unit.ENV_STEPS: budget}),
+                lambda: 0.0,
+            )
+            for face, collector, recorder, trace, budget in zip(faces, collectors, self.recorders, self.traces, budgets, strict=True)
+        ]
+
+    def run(self, *, together: bool) -> list[Any]:
+        if together:
+            return lockstep(self.engines, self.pack.leave)
+        return [engine.run() for engine in self.engines]
+
+
+def states_of(runs: Runs) -> list[Any]:
+    return [engine.state_dict() for engine in runs.engines]
+
+
+def assert_close(one: Any, other: Any) -> None:
+    """Equal but for the roundings of stacked arithmetic."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_close(one[key], other[key])
+    elif isinstance(one, torch.Tensor):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+    elif isinstance(one, np.ndarray) and one.dtype.kind == "f":
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    elif isinstance(one, np.ndarray):
+        assert np.array_equal(one, other)
+
+
+def test_runs_of_a_pack_are_those_that_train_alone(case) -> None:
+    together, alone = Runs(case, together=True), Runs(case, together=False)
+    assert [result.reason for result in together.run(together=True)] == [StopReason.BUDGET] * 3
+    alone.run(together=False)
+    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+        assert_close({**packed, "clock": {**packed["clock"], "wall_seconds": 0}}, {**lone, "clock": {**lone["clock"], "wall_seconds": 0}})
+        assert packed["clock"]["updates"] == lone["clock"]["updates"] > 50
+        assert packed["clock"]["episodes"] == lone["clock"]["episodes"] > 3
+
+
+def test_members_that_end_early_leave_and_the_others_go_on(case) -> None:
+    together, alone = Runs(case, together=True, budgets=(80, 200, 120)), Runs(case, together=False, budgets=(80, 200, 120))
+    together.run(together=True)
+    alone.run(together=False)
+    assert [engine.clock.env_steps for engine in together.engines] == [80, 200, 120]
+    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+        assert_close(packed["agent"], lone["agent"])
+        assert_close(packed["memory"], lone["memory"])
+
+
+def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
+    together, whole = Runs(case, together=True, budgets=(100, 100, 100)), Runs(case, together=False)
+    together.run(together=True)
+    rest = Runs(case, together=False)
+    for engine, state in zip(rest.engines, states_of(together), strict=True):
+        engine.restore(state)
+    rest.run(together=False)
+    whole.run(together=False)
+    for packed, lone in zip(states_of(rest), states_of(whole), strict=True):
+        assert_close(packed["agent"], lone["agent"])
+
+
+def test_a_pack_goes_on_from_states_of_runs_alone(case) -> None:
+    alone = Runs(case, together=False, budgets=(100, 100, 100))
+    alone.run(together=False)
+    together, whole = Runs(case, together=True), Runs(case, together=False)
+    for engine, state in zip(together.engines, states_of(alone), strict=True):
+        engine.restore(state)
+    together.run(together=True)
+    whole.run(together=False)
+    for packed, lone in zip(states_of(together), states_of(whole), strict=True):
+        assert_close(packed["agent"], lone["agent"])
+
+
+def test_one_member_has_a_learning_rate_of_its_own(case) -> None:
+    together = Runs(case, together=True)
+    faces = together.pack.members
+    faces[1].learning_rate = 0.0
+    before = [face.state_dict()["learning"]["parameters"] for face in faces]
+    together.run(together=True)
+    after = [face.state_dict()["learning"]["parameters"] for face in faces]
+    assert_same_state(before[1], after[1])
+    assert not torch.equal(before[0]["q.0.weight"], after[0]["q.0.weight"])
+    assert faces[1].learning_rate == 0.0
+    assert faces[0].learning_rate > 0.0
+
+
+def test_an_error_in_one_member_saves_all(case) -> None:
+    runs = Runs(case, together=True)
+
+    def fail(*_: Any) -> None:
+        raise ValueError("broken")
+
+    runs.recorders[1].tick = fail  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="broken"):
+        runs.run(together=True)
+    assert [sum(str(entry).startswith("snapshot exception") for entry in trace) for trace in runs.traces] == [1, 1, 1]
+
+
+def test_members_out_of_step_are_told(case) -> None:
+    runs = Runs(case, together=True)
+    runs.engines[0].collect()
+    with pytest.raises(RuntimeError, match="out of step"):
+        runs.engines[0].collect()
