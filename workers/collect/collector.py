@@ -49,6 +49,8 @@ class VectorCollector:
         """Episodes begun per environment; the running one has the index one less."""
         self._returns = np.zeros(self._count, np.float64)
         self._lengths = np.zeros(self._count, np.int64)
+        self._uncounted = 0
+        """Vector steps of all slots that are not in the lengths yet."""
         self._over = np.ones(self._count, np.bool_)
         self._any_over = True
         shape, dtype = array_layout(env.single_observation_space)
@@ -96,9 +98,10 @@ class VectorCollector:
         buffers.next_observation[index] = successor
         self._current[...] = successor
         self._returns += reward
-        self._lengths += 1
+        self._uncounted += 1
         np.logical_or(terminated, truncated, out=self._over)
-        if self._over.any():
+        if 1 in self._over.tobytes():  # any() takes ten times as long
+            self._count_lengths()
             self._any_over = True
             self._ended.extend(self._ends(index, terminated, self._over))
 
@@ -125,6 +128,7 @@ class VectorCollector:
 
     def state_dict(self) -> StateTree:
         """Returns the running episodes and the numbering."""
+        self._count_lengths()
         return {
             "begun": self._begun,
             "returns": self._returns,
@@ -142,6 +146,7 @@ class VectorCollector:
         self._begun[:] = state["begun"]
         self._returns[:] = state["returns"]
         self._lengths[:] = state["lengths"]
+        self._uncounted = 0
         self._over[:] = state["over"]
         restored = self._env.restore_episodes(state["episodes"])
         lost = [i for i, result in enumerate(restored) if not result.reproduced or (result.observation is None and not self._over[i])]
@@ -154,6 +159,7 @@ class VectorCollector:
         return RestoreReport(exact=not lost, notes=_notes(lost))
 
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
+        self._count_lengths()
         seeds = [0] * self._count
         for index in np.flatnonzero(mask).tolist():
             seeds[index] = derive_seed(self._seed, "env", index, int(self._begun[index]), bits=ENV_SEED_BITS)
@@ -162,6 +168,10 @@ class VectorCollector:
         self._returns[mask] = 0.0
         self._lengths[mask] = 0
         self._any_over = False
+
+    def _count_lengths(self) -> None:
+        self._lengths += self._uncounted
+        self._uncounted = 0
 
     def _ends(self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> list[EpisodeEnd]:
         return [
