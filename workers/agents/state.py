@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.adam import AdamState
+from workers.agents.rmsprop import RmspropState
 from workers.core.types import StateTree
 from workers.networks.layout import Layout
 
@@ -23,21 +24,21 @@ def map_tensors(function: Callable[..., Tensor], *states: S) -> S:
         return cast("S", function(*states))
     every: tuple[Any, ...] = states
     fields = (map_tensors(function, *parts) for parts in zip(*every, strict=True))
-    result: S = type(first)(*fields)
+    result: S = type(first)(*fields) if hasattr(first, "_fields") else tuple(fields)  # type: ignore[assignment]
     return result
 
 
 def learning_rates(state: Any) -> list[Tensor]:
     """Returns the step size of each of a state's optimisers, in order."""
-    if isinstance(state, AdamState):
+    if isinstance(state, AdamState | RmspropState):
         return [state.learning_rate]
     return [] if isinstance(state, Tensor) else [rate for field in state for rate in learning_rates(field)]
 
 
 def with_learning_rates(state: S, rates: Iterator[Tensor]) -> S:
     """Returns the state with other step sizes, taken from `rates` in order."""
-    if isinstance(state, AdamState):
-        return state._replace(learning_rate=next(rates))
+    if isinstance(state, AdamState | RmspropState):
+        return cast("S", state._replace(learning_rate=next(rates)))
     if isinstance(state, Tensor):
         return state
     result: S = type(state)(*(with_learning_rates(field, rates) for field in state))  # type: ignore[attr-defined]

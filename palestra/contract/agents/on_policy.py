@@ -9,7 +9,7 @@ from palestra.contract.documents import Document
 
 
 class PpoParameters(Document):
-    """Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation; discrete or box actions."""
+    """Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation; any actions but composites."""
 
     name: Literal["ppo"] = "ppo"
     """Name of the agent."""
@@ -55,3 +55,251 @@ class PpoParameters(Document):
 
     activation: Activation = "tanh"
     """Non-linearity between layers."""
+
+    normalize_observations: bool = False
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+
+    normalize_rewards: bool = False
+    """Divide rewards by the running standard deviation of the discounted return."""
+
+
+class A2cParameters(Document):
+    """Advantage actor-critic (Mnih et al. 2016), all environments in step; any actions but composites."""
+
+    name: Literal["a2c"] = "a2c"
+    """Name of the agent."""
+
+    learning_rate: LearningRate = 7e-4
+    """RMSprop step size."""
+
+    gamma: Discount = 0.99
+    """Discount factor per env_step."""
+
+    rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+
+    gae_lambda: Discount = 1.0
+    """Trace decay of generalised advantage estimation; 1 takes all rewards up to the end of the rollout."""
+
+    normalize_advantages: bool = False
+    """Shift and scale the advantages of each rollout to mean 0 and standard deviation 1."""
+
+    value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
+    """Weight of the value loss."""
+
+    entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.01
+    """Weight of the entropy bonus."""
+
+    rmsprop_decay: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    """Decay of the mean of squared gradients."""
+
+    rmsprop_epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-5
+    """Added to the root of the mean of squared gradients."""
+
+    epsilon_inside: bool = False
+    """Add epsilon under the root and begin with a mean of 1, as TensorFlow does."""
+
+    max_grad_norm: Annotated[float, Field(gt=0)] | None = 0.5
+    """Global gradient norm to clip to; `null` does not clip."""
+
+    hidden_sizes: HiddenSizes = (64, 64)
+    """Units of each hidden layer of the policy and of the value network."""
+
+    activation: Activation = "tanh"
+    """Non-linearity between layers."""
+
+    normalize_observations: bool = False
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+
+    normalize_rewards: bool = False
+    """Divide rewards by the running standard deviation of the discounted return."""
+
+
+class A3cParameters(Document):
+    """Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3): several processes train shared parameters."""
+
+    name: Literal["a3c"] = "a3c"
+    """Name of the agent."""
+
+    learning_rate: LearningRate = 7e-4
+    """RMSprop step size."""
+
+    gamma: Discount = 0.99
+    """Discount factor per env_step."""
+
+    rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+
+    value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
+    """Weight of the value loss."""
+
+    entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.01
+    """Weight of the entropy bonus."""
+
+    rmsprop_decay: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    """Decay of the mean of squared gradients."""
+
+    rmsprop_epsilon: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Added to the mean of squared gradients, under the root."""
+
+    max_grad_norm: Annotated[float, Field(gt=0)] | None = 40.0
+    """Global gradient norm to clip to; `null` does not clip."""
+
+    hidden_sizes: HiddenSizes = (64, 64)
+    """Units of each hidden layer of the policy and of the value network."""
+
+    activation: Activation = "tanh"
+    """Non-linearity between layers."""
+
+
+class ReinforceParameters(Document):
+    """Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted; any actions but composites."""
+
+    name: Literal["reinforce"] = "reinforce"
+    """Name of the agent."""
+
+    learning_rate: LearningRate = 1e-3
+    """Adam step size."""
+
+    gamma: Discount = 0.99
+    """Discount factor per env_step."""
+
+    episodes: Annotated[int, Field(ge=1, le=100_000)] = 8
+    """Whole episodes collected per update."""
+
+    baseline: bool = True
+    """Subtract a learned value from the returns; without it, the mean return of all steps where `normalize_advantages` is set."""
+
+    normalize_advantages: bool = True
+    """Shift and scale what weighs the gradient to mean 0 and standard deviation 1."""
+
+    value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
+    """Weight of the value loss."""
+
+    entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.0
+    """Weight of the entropy bonus."""
+
+    max_grad_norm: Annotated[float, Field(gt=0)] | None = 0.5
+    """Global gradient norm to clip to; `null` does not clip."""
+
+    hidden_sizes: HiddenSizes = (64, 64)
+    """Units of each hidden layer of the policy and of the value network."""
+
+    activation: Activation = "tanh"
+    """Non-linearity between layers."""
+
+    normalize_observations: bool = False
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+
+    normalize_rewards: bool = False
+    """Divide rewards by the running standard deviation of the discounted return."""
+
+
+class TrpoParameters(Document):
+    """Trust region policy optimisation (Schulman et al. 2015) with generalised advantage estimation; any actions but composites."""
+
+    name: Literal["trpo"] = "trpo"
+    """Name of the agent."""
+
+    learning_rate: LearningRate = 1e-3
+    """Adam step size of the value function; the policy's step follows from `max_kl`."""
+
+    gamma: Discount = 0.99
+    """Discount factor per env_step."""
+
+    gae_lambda: Discount = 0.95
+    """Trace decay of generalised advantage estimation."""
+
+    rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 256
+    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+
+    max_kl: Annotated[float, Field(gt=0, le=10)] = 0.01
+    """Bound of the mean KL divergence between the policies before and after an update (delta)."""
+
+    damping: Annotated[float, Field(ge=0, le=10)] = 0.1
+    """Added to the diagonal of the Fisher matrix."""
+
+    conjugate_gradient_steps: Annotated[int, Field(ge=1, le=100)] = 10
+    """Iterations towards the natural gradient."""
+
+    line_search_steps: Annotated[int, Field(ge=1, le=100)] = 10
+    """Step sizes that are tried, each half of the one before."""
+
+    value_passes: Annotated[int, Field(ge=1, le=100)] = 5
+    """Passes of the value function over each rollout."""
+
+    value_minibatch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 128
+    """Transitions per update of the value function."""
+
+    normalize_advantages: bool = True
+    """Shift and scale the advantages of each rollout to mean 0 and standard deviation 1."""
+
+    hidden_sizes: HiddenSizes = (64, 64)
+    """Units of each hidden layer of the policy and of the value network."""
+
+    activation: Activation = "tanh"
+    """Non-linearity between layers."""
+
+    normalize_observations: bool = False
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+
+    normalize_rewards: bool = False
+    """Divide rewards by the running standard deviation of the discounted return."""
+
+
+class RecurrentPpoParameters(Document):
+    """PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one observation does not show."""
+
+    name: Literal["recurrent_ppo"] = "recurrent_ppo"
+    """Name of the agent."""
+
+    learning_rate: LearningRate = 3e-4
+    """Adam step size."""
+
+    gamma: Discount = 0.99
+    """Discount factor per env_step."""
+
+    gae_lambda: Discount = 0.95
+    """Trace decay of generalised advantage estimation."""
+
+    rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 128
+    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+
+    passes: Annotated[int, Field(ge=1, le=1_000)] = 4
+    """Passes over each rollout."""
+
+    minibatch_envs: Annotated[int, Field(ge=1, le=1_000_000)] = 4
+    """Environments whose whole part of the rollout makes one update."""
+
+    clip_range: Annotated[float, Field(gt=0, le=10)] = 0.2
+    """Clipping of the probability ratio."""
+
+    value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
+    """Weight of the value loss."""
+
+    entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.0
+    """Weight of the entropy bonus."""
+
+    normalize_advantages: bool = True
+    """Shift and scale the advantages of each minibatch to mean 0 and standard deviation 1."""
+
+    target_kl: Annotated[float, Field(gt=0)] | None = None
+    """Stop the passes over a rollout once the approximate KL divergence exceeds this; `null` never stops."""
+
+    max_grad_norm: Annotated[float, Field(gt=0)] | None = 0.5
+    """Global gradient norm to clip to; `null` does not clip."""
+
+    hidden_sizes: HiddenSizes = (64,)
+    """Units of each layer before the LSTM."""
+
+    memory_units: Annotated[int, Field(ge=1, le=8192)] = 64
+    """Units of the LSTM."""
+
+    activation: Activation = "tanh"
+    """Non-linearity between layers."""
+
+    normalize_observations: bool = False
+    """Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats."""
+
+    normalize_rewards: bool = False
+    """Divide rewards by the running standard deviation of the discounted return."""

@@ -7,10 +7,14 @@ from hypothesis import strategies as st
 
 from palestra.contract.agents import PpoParameters
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience
+from workers.agents.actor_critic import Batch
 from workers.agents.adam import adam_start
+from workers.agents.advantages import discounted_sums
 from workers.agents.gradients import eager_gradient, functional_gradient
 from workers.agents.policies import LOG_STD, policy_for
-from workers.agents.ppo import REPORT_NAMES, Batch, PpoAgent, advantages
+from workers.agents.ppo import REPORT_NAMES, PpoState, build
+from workers.agents.rollout import RolloutAgent
+from workers.agents.state import map_tensors
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
 
@@ -39,15 +43,15 @@ def test_advantages_equal_the_naive_sum(steps, envs, gamma, lambda_, seed) -> No
     terminated, truncated = rng.random((2, steps, envs)) < 0.2
     ended = terminated | truncated
     delta = reward + gamma * np.where(terminated, 0, next_value) - value
-    got = advantages(torch.from_numpy(delta.astype(np.float32)), torch.from_numpy(ended), gamma * lambda_)
+    got = discounted_sums(delta.astype(np.float32), ended, gamma * lambda_)
     wanted = naive_advantages(delta, ended, gamma * lambda_)
-    np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("with_waiting_slots", [False, True])
 def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(with_waiting_slots) -> None:
     hyper = PpoParameters(gamma=0.9, gae_lambda=0.8, rollout_steps=12, minibatch_size=4)
-    agent, rng = PpoAgent(hyper, context()), np.random.default_rng(5)
+    agent, rng = build(hyper, context()), np.random.default_rng(5)
     gathered = experience(agent, 12, 2, rng)
     over = gathered.terminated | gathered.truncated
     assert gathered.truncated.any()
@@ -60,12 +64,14 @@ def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(with_wa
         gathered.terminated[7, 1], gathered.truncated[7, 1] = False, True
         gathered.env_steps = 20
     agent.observe(gathered)
-    math_, named = agent._math, agent._weights.named
-    contents = {name: torch.from_numpy(array) for name, array in agent.memory.contents().items()}
-    batch = math_.batch_of(named, contents)
-    value = math_.values(named, contents["observation"].flatten(0, 1)).view(12, 2).numpy()
-    next_value = math_.values(named, contents["next_observation"].flatten(0, 1)).view(12, 2).numpy()
-    active = contents["active"].numpy()
+    model, named = agent.algorithm.model, agent.named_parameters()
+    contents = agent.memory.contents()
+    batch = agent.algorithm.prepared(agent.learning_state, contents)
+    value, next_value = (
+        model.values(named, torch.from_numpy(contents[name]).flatten(0, 1)).view(12, 2).numpy()
+        for name in ("observation", "next_observation")
+    )
+    active = contents["active"]
     ended = gathered.terminated | gathered.truncated | ~active
     delta = gathered.reward + 0.9 * np.where(gathered.terminated, 0, next_value) - value
     wanted = naive_advantages(delta, ended, 0.72)
@@ -74,10 +80,10 @@ def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(with_wa
     assert len(batch.advantage) == gathered.env_steps
 
 
-def uniform_agent(**hyper) -> PpoAgent:
+def uniform_agent(**hyper) -> RolloutAgent:
     """Zero parameters: both actions have probability one half, every value is 0."""
-    agent = PpoAgent(PpoParameters(normalize_advantages=False, **hyper), context(spaces.Discrete(2)))
-    agent._weights.vector = torch.zeros_like(agent._weights.vector)
+    agent = build(PpoParameters(normalize_advantages=False, **hyper), context(spaces.Discrete(2)))
+    agent.learning_state = agent.learning_state._replace(parameters=torch.zeros_like(agent.learning_state.parameters))
     return agent
 
 
@@ -90,7 +96,7 @@ def clipping_batch(ratios: list[float], advantage: list[float]) -> Batch:
 def test_clipped_loss_by_hand() -> None:
     agent = uniform_agent(value_coefficient=0.5, entropy_coefficient=0.1)
     batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])
-    total, report = agent._math.loss(agent._weights.named, batch)
+    total, (report,) = agent.algorithm.loss(agent.named_parameters(), batch)
     policy_loss = -(1.0 + 1.2 + 0.5 - 1.5 - 0.8) / 5
     value_loss, entropy = 0.5 * 4.0, np.log(2)
     ratios = np.array([1.0, 1.5, 0.5, 1.5, 0.5])
@@ -104,10 +110,9 @@ def test_clipped_loss_by_hand() -> None:
 )
 def test_the_gradient_vanishes_exactly_where_clipping_forbids_to_go_further(ratio, advantage, moves) -> None:
     agent = uniform_agent(value_coefficient=0.0)
-    slope, _, _ = eager_gradient(
-        lambda vector: agent._math.loss(agent._math.layout.split(vector), clipping_batch([ratio], [advantage])), agent._weights.vector
-    )
-    bias = agent._math.layout.split(slope)["policy.2.bias"].numpy()
+    split, batch = agent.algorithm.model.layout.split, clipping_batch([ratio], [advantage])
+    slope, _, _ = eager_gradient(lambda vector: agent.algorithm.loss(split(vector), batch), agent.learning_state.parameters)
+    bias = split(slope)["policy.2.bias"].numpy()
     # d(-ratio * A)/d logit 0 = -ratio * A * (1 - p)
     np.testing.assert_allclose(bias, [-ratio * advantage * 0.5, ratio * advantage * 0.5] if moves else [0, 0], atol=1e-6)
 
@@ -121,7 +126,7 @@ def test_log_probability_entropy_and_mode_equal_torch_distributions(space) -> No
         raw = torch.randint(4, (7,))
         reference = torch.distributions.Categorical(logits=outputs)
         log_probability, entropy = reference.log_prob(raw), reference.entropy()
-        assert torch.equal(policy.mode(outputs), outputs.argmax(1))
+        assert torch.equal(policy.sample_tensor(parameters, outputs, None), outputs.argmax(1))
     else:
         raw = torch.randn(7, 2)
         normal = torch.distributions.Normal(outputs, parameters[LOG_STD].exp())
@@ -132,8 +137,8 @@ def test_log_probability_entropy_and_mode_equal_torch_distributions(space) -> No
 
 def test_categorical_samples_follow_the_probabilities() -> None:
     policy = policy_for(spaces.Discrete(3, start=1))
-    logits = torch.log(torch.tensor([[0.2, 0.5, 0.3]])).expand(40_000, 3)
-    actions = policy.to_space(policy.sample({}, logits, np.random.default_rng(0)))
+    logits = np.log(np.float32([[0.2, 0.5, 0.3]]))
+    actions = policy.to_space(policy.sample({}, logits, policy.noise(np.random.default_rng(0), (40_000,))))
     assert np.bincount(actions, minlength=4)[1:] / 40_000 == pytest.approx([0.2, 0.5, 0.3], abs=0.01)
 
 
@@ -144,10 +149,9 @@ def test_gaussian_actions_are_scaled_clipped_and_of_the_space() -> None:
     np.testing.assert_allclose(actions, [[-2, 0], [2, 10], [0, 5], [2, 0]])
     assert all(TORQUE.contains(action) for action in actions)
     np.testing.assert_allclose(policy.from_space(actions[:3]), raw[:3])
-    torch.testing.assert_close(policy.mode(torch.from_numpy(raw)), torch.from_numpy(actions))
-    sample = policy.sample(
-        {LOG_STD: torch.log(torch.tensor([1.0, 3.0]))}, torch.tensor([[1.0, -1.0]]).expand(40_000, 2), np.random.default_rng(0)
-    )
+    torch.testing.assert_close(policy.tensor_to_space(torch.from_numpy(raw)), torch.from_numpy(actions))
+    noise = policy.noise(np.random.default_rng(0), (40_000,))
+    sample = policy.sample({LOG_STD: np.log(np.float32([1, 3]))}, np.float32([[1, -1]]), noise)
     assert sample.std(0) == pytest.approx([1.0, 3.0], rel=0.02)
     assert sample.mean(0) == pytest.approx([1.0, -1.0], abs=0.05)
 
@@ -163,53 +167,50 @@ def test_unbounded_boxes_are_not_scaled() -> None:
 
 
 def test_the_learner_keeps_raw_actions_beyond_the_bounds() -> None:
-    agent = PpoAgent(PpoParameters(rollout_steps=50, minibatch_size=20), context(TORQUE))
+    agent = build(PpoParameters(rollout_steps=50, minibatch_size=20), context(TORQUE))
     agent.observe(experience(agent, 50, 2, np.random.default_rng(0)))
-    raw = agent.memory.contents()["raw_action"]
+    raw = agent.memory.contents()["action"]
     assert raw.shape == (50, 2, 2)
     assert (np.abs(raw) > 1).any()
 
 
 def test_experience_of_another_origin_is_read_back_from_its_actions() -> None:
-    agent = PpoAgent(PpoParameters(rollout_steps=4, minibatch_size=4), context(TORQUE))
+    agent = build(PpoParameters(rollout_steps=4, minibatch_size=4), context(TORQUE))
     gathered = experience(agent, 4, 2, np.random.default_rng(0))
     agent._raw_actions.clear()
     agent.observe(gathered)
-    np.testing.assert_allclose(
-        agent.memory.contents()["raw_action"], agent._policy.from_space(gathered.action.reshape(8, 2)).reshape(4, 2, 2)
-    )
+    np.testing.assert_allclose(agent.memory.contents()["action"], agent._policy.from_space(gathered.action.reshape(8, 2)).reshape(4, 2, 2))
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), TORQUE])
 def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
     agents = [
-        PpoAgent(PpoParameters(entropy_coefficient=0.01, rollout_steps=8, minibatch_size=8), context(space, seed=seed)) for seed in range(4)
+        build(PpoParameters(entropy_coefficient=0.01, rollout_steps=8, minibatch_size=8), context(space, seed=seed)) for seed in range(4)
     ]
-    math_ = agents[0]._math
+    algorithm = agents[0].algorithm
     batches = []
     for agent in agents:
         agent.observe(experience(agent, 8, 2, np.random.default_rng(7)))
-        rollout = {name: torch.from_numpy(array) for name, array in agent.memory.contents().items()}
-        batches.append(math_.batch_of(agent._weights.named, rollout))
-    vectors = [agent._weights.vector for agent in agents]
-    starts = [adam_start(vector, 1e-3) for vector in vectors]
-    stacked = torch.func.vmap(lambda *arguments: math_.update(functional_gradient, *arguments))(
-        torch.stack(vectors),
-        type(starts[0])(*map(torch.stack, zip(*starts, strict=True))),
-        Batch(*map(torch.stack, zip(*batches, strict=True))),
+        batches.append(algorithm.prepared(agent.learning_state, agent.memory.contents()))
+    vectors = [agent.learning_state.parameters for agent in agents]
+    states = [PpoState(vector, adam_start(vector, 1e-3)) for vector in vectors]
+
+    def rows(*tensors):
+        return torch.stack(tensors)
+
+    stacked = torch.func.vmap(lambda *arguments: algorithm.update(functional_gradient, *arguments))(
+        map_tensors(rows, *states), map_tensors(rows, *batches)
     )
     for seed in range(4):
-        eager, functional = (
-            math_.update(gradient, vectors[seed], starts[seed], batches[seed]) for gradient in (eager_gradient, functional_gradient)
-        )
+        eager, functional = (algorithm.update(gradient, states[seed], batches[seed]) for gradient in (eager_gradient, functional_gradient))
         torch.testing.assert_close(eager, functional, rtol=1e-5, atol=1e-7)
         # Adam's first step is the sign of the gradient: compare what went in
-        torch.testing.assert_close(stacked[1].first[seed], eager[1].first, rtol=1e-4, atol=1e-7)
-        torch.testing.assert_close(stacked[2][seed], eager[2], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(stacked.state.optimizer.first[seed], eager.state.optimizer.first, rtol=1e-4, atol=1e-7)
+        torch.testing.assert_close(stacked.report[seed], eager.report, rtol=1e-4, atol=1e-6)
 
 
 def test_the_first_update_of_a_rollout_has_ratio_one() -> None:
-    agent = PpoAgent(PpoParameters(rollout_steps=16, passes=1, minibatch_size=32), context())
+    agent = build(PpoParameters(rollout_steps=16, passes=1, minibatch_size=32), context())
     agent.observe(experience(agent, 16, 2, np.random.default_rng(0)))
     report = dict(zip(REPORT_NAMES, agent.learn(1).values.tolist(), strict=True))
     assert report["policy/kl"] == pytest.approx(0, abs=1e-6)
@@ -218,13 +219,13 @@ def test_the_first_update_of_a_rollout_has_ratio_one() -> None:
 
 @pytest.mark.parametrize(("allowed", "expected"), [(100, 3 * 4), (7, 7), (1, 1), (0, 0)])
 def test_updates_are_passes_over_even_minibatches_within_what_is_allowed(allowed, expected) -> None:
-    agent = PpoAgent(PpoParameters(rollout_steps=25, passes=3, minibatch_size=15), context())
+    agent = build(PpoParameters(rollout_steps=25, passes=3, minibatch_size=15), context())
     assert agent.learn_schedule.every_env_steps == 50
     assert agent.learn_schedule.updates == 12
     agent.observe(experience(agent, 25, 2, np.random.default_rng(0)))
     sizes = []
     update = agent._update
-    agent._update = lambda vector, optimizer, batch: (sizes.append(len(batch.advantage)), update(vector, optimizer, batch))[1]
+    agent._update = lambda state, batch: (sizes.append(len(batch.advantage)), update(state, batch))[1]
     assert agent.learn(allowed).updates == expected
     assert len(sizes) == expected
     assert set(sizes) <= {12, 13}
@@ -232,37 +233,37 @@ def test_updates_are_passes_over_even_minibatches_within_what_is_allowed(allowed
 
 
 def test_each_pass_sees_every_transition_once() -> None:
-    agent = PpoAgent(PpoParameters(rollout_steps=25, passes=2, minibatch_size=15), context())
+    agent = build(PpoParameters(rollout_steps=25, passes=2, minibatch_size=15), context())
     batch = Batch(*(torch.arange(50.0) for _ in range(5)))
-    for minibatches in agent._passes(batch, 100):
+    for minibatches in (agent._pass(batch, 50, 4) for _ in range(2)):
         assert sorted(torch.cat([minibatch.advantage for minibatch in minibatches]).tolist()) == list(range(50))
 
 
 def test_target_kl_ends_the_passes() -> None:
-    agent = PpoAgent(PpoParameters(rollout_steps=32, passes=50, minibatch_size=32, learning_rate=0.05, target_kl=1e-3), context())
+    agent = build(PpoParameters(rollout_steps=32, passes=50, minibatch_size=32, learning_rate=0.05, target_kl=1e-3), context())
     agent.observe(experience(agent, 32, 2, np.random.default_rng(0)))
     assert 2 <= agent.learn(100).updates < 20
 
 
 def test_minibatches_of_one_transition_are_finite() -> None:
-    agent = PpoAgent(PpoParameters(rollout_steps=2, passes=1, minibatch_size=1), context())
+    agent = build(PpoParameters(rollout_steps=2, passes=1, minibatch_size=1), context())
     agent.observe(experience(agent, 2, 2, np.random.default_rng(0)))
     assert torch.isfinite(agent.learn(4).values).all()
 
 
 def test_other_spaces_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="Discrete or a floating Box"):
-        PpoAgent(PpoParameters(), context(spaces.MultiDiscrete([2, 3])))
+    with pytest.raises(DefinitionError, match="Discrete, MultiDiscrete, MultiBinary or a floating Box"):
+        build(PpoParameters(), context(spaces.Box(0, 9, (2,), np.int64)))
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), TORQUE])
 def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
     hyper = PpoParameters(rollout_steps=20, passes=2, minibatch_size=16)
-    first, rng = PpoAgent(hyper, context(space, seed=3)), np.random.default_rng(0)
+    first, rng = build(hyper, context(space, seed=3)), np.random.default_rng(0)
     first.observe(experience(first, 20, 2, rng))
     first.learn(100)
     first.observe(experience(first, 7, 2, rng))
-    second = PpoAgent(hyper, context(space, seed=99))
+    second = build(hyper, context(space, seed=99))
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     for agent in (first, second):
@@ -274,7 +275,7 @@ def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
 def test_ppo_learns_the_identity() -> None:
     """Reward falls with the distance between action and observation."""
     hyper = PpoParameters(gamma=0.0, learning_rate=1e-2, rollout_steps=8, passes=4, minibatch_size=64, hidden_sizes=(16,))
-    agent = PpoAgent(hyper, context(spaces.Box(-1, 1, (1,), np.float32), spaces.Box(-1, 1, (1,), np.float32), num_envs=16))
+    agent = build(hyper, context(spaces.Box(-1, 1, (1,), np.float32), spaces.Box(-1, 1, (1,), np.float32), num_envs=16))
     rng = np.random.default_rng(0)
     for _ in range(40):
         observation, successor = rng.uniform(-1, 1, (2, 8, 16, 1)).astype(np.float32)
@@ -288,4 +289,4 @@ def test_ppo_learns_the_identity() -> None:
 
 
 def test_box_observations_of_the_kit_fit() -> None:
-    assert PpoAgent(PpoParameters(), context()).act(np.stack([BOX.sample()] * 2), explore=True).shape == (2,)
+    assert build(PpoParameters(), context()).act(np.stack([BOX.sample()] * 2), explore=True).shape == (2,)

@@ -1,0 +1,350 @@
+"""The shell of agents that learn from what their present policy gathered: acting, rollout, passes, state. The mathematics is an `OnPolicy`.
+
+T vector steps of a rollout, B environments, N samples of a batch, R values of a report.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workers.agents.actor_critic import ActorCritic, Batch
+from workers.agents.base import TrainingSwitch, torch_generator
+from workers.agents.gradients import Gradient, runnable
+from workers.agents.normalising import Normalisers
+from workers.agents.replay import Updated
+from workers.agents.state import Layouts, learning_rates, load_state, map_tensors, state_tree, with_learning_rates
+from workers.core.rng import derive_generator, generator_state, load_generator_state
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.explorers.draws import Blocks
+from workers.memory.ring import Fields
+from workers.memory.rollout import Rollout
+from workers.networks.acting import ActingModule
+from workers.networks.layout import Layout, Parameters
+
+S = TypeVar("S")
+
+
+class OnPolicy(Protocol[S]):
+    """The mathematics of one definition: pure functions. S is its state, a named tuple; see `workers.agents.actor_critic.OnPolicyMath`."""
+
+    @property
+    def report_names(self) -> tuple[str, ...]:
+        """Series name of each value of a report; losses begin with `loss/`."""
+        ...
+
+    @property
+    def model(self) -> ActorCritic: ...
+
+    @property
+    def layouts(self) -> Layouts:
+        """Layout of each vector of parameters in the state, by field."""
+        ...
+
+    @property
+    def actor(self) -> str:
+        """Field of the state whose parameters act."""
+        ...
+
+    def start(self, generator: torch.Generator) -> S:
+        """Returns the state before the first update, on the CPU."""
+        ...
+
+    def prepared(self, state: S, rollout: Mapping[str, Array]) -> Batch:
+        """Returns what is learnt from a rollout of arrays [T, B, ...]; each tensor's first dimension is that which passes shuffle."""
+        ...
+
+    def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of an update with `count` samples."""
+        ...
+
+    def update(self, gradient: Gradient, state: S, batch: Batch) -> Updated[S]:
+        """Returns the state after one update."""
+        ...
+
+    def acting_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
+        """Returns the random numbers of actions, [*shape, ...] each."""
+        ...
+
+    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
+        """Returns raw actions [N, ...]; without noise the likeliest ones."""
+        ...
+
+    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+        """Returns what `act` does, on the CPU; `None` where there is no such way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutParts:
+    """What a shell is made of."""
+
+    algorithm: OnPolicy[Any]
+    learning_rate: float
+    vector_steps: int = 0
+    """T; 0 for whole episodes."""
+    episodes: int = 0
+    """Episodes of a rollout; 0 for vector steps."""
+    passes: int = 1
+    minibatch_size: int | None = None
+    """Transitions per update; `None` learns from the whole rollout at once."""
+    target_kl: float | None = None
+    """Mean of `policy/kl` over a pass above which no other pass follows."""
+    normalisers: Normalisers
+
+
+class Drawn(NamedTuple):
+    """A batch."""
+
+    batch: Batch
+
+
+class RolloutAgent:
+    """Acts by sampling its policy, gathers a rollout and learns from it in passes over shuffled minibatches.
+
+    What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`workers.agents.pack`).
+
+    Args:
+        parts: What it is made of.
+        context: Seed and device.
+    """
+
+    warming_up = False
+
+    def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
+        algorithm = self.algorithm = parts.algorithm
+        self.report_names = algorithm.report_names
+        self.device = torch.device(context.device)
+        self._parts = parts
+        self._policy = algorithm.model.policy
+        self._num_envs = context.num_envs
+        self._layout: Layout = algorithm.layouts[algorithm.actor]
+        self._update = runnable(algorithm.update, mode=context.compile)
+        self._odd_update = runnable(algorithm.update, mode="eager")
+        self._usual = self._sizes(parts.vector_steps * context.num_envs)
+        self._state: Any = map_tensors(lambda tensor: tensor.to(self.device), algorithm.start(torch_generator(context.seed)))
+        self._first_rates = learning_rates(self._state)
+        self._learning_rate = parts.learning_rate
+        self._draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
+        self._shuffler = derive_generator(context.seed, "agent/shuffle")
+        self._normalisers = parts.normalisers
+        self.memory = Rollout(max(1, parts.vector_steps), context.num_envs, _fields(algorithm.model))
+        self._training = TrainingSwitch()
+        self._raw_actions: list[Array] = []
+        self._reports: list[Tensor] = []
+        self._named: Parameters | None = None
+        self._arrays: Mapping[str, Array] | None = None
+
+    # Actor
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns actions [B, ...]: drawn from the policy, or the likeliest ones without a random number."""
+        if not explore:
+            return self._policy.to_space(self._raw(observation, ()))
+        return self.explored(self._raw(observation, self.acting_noise(len(observation))))
+
+    def acting_noise(self, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of `count` exploring actions."""
+        draws = self._draws
+        draws.advance((count,))
+        return tuple(block[draws.at] for block in draws.block)
+
+    def explored(self, raw: Array) -> Array:
+        """Returns the actions of the space that stand for raw ones [B, ...], which are kept for the learner."""
+        self._raw_actions.append(raw)
+        return self._policy.to_space(raw)
+
+    # Learner
+
+    @property
+    def collect_plan(self) -> CollectPlan:
+        """A whole rollout."""
+        parts = self._parts
+        return CollectPlan(vector_steps=parts.vector_steps) if parts.vector_steps else CollectPlan(episodes=parts.episodes)
+
+    @property
+    def learn_schedule(self) -> LearnSchedule:
+        """All passes after each rollout."""
+        parts, size = self._parts, self._parts.vector_steps * self._num_envs
+        if not size:
+            return LearnSchedule(2**62, parts.passes, at_episode_end=True)
+        return LearnSchedule(size, parts.passes * self._minibatches(size))
+
+    def observe(self, experience: Experience) -> None:
+        """Copies the transitions into the rollout.
+
+        The raw actions are those drawn by `act` since the last call; for experience of another origin they follow from its actions.
+        """
+        drawn, self._raw_actions = self._raw_actions, []
+        if not self._training.on:
+            return
+        shape = experience.terminated.shape
+        raw = np.stack(drawn) if len(drawn) == shape[0] else self._raw_of(experience.action)
+        active = np.ones(shape, np.bool_) if experience.active is None else experience.active
+        flags = (experience.terminated, experience.truncated, experience.next_observation, active)
+        self.memory.extend((experience.observation, raw, experience.reward, *flags))
+
+    def learn(self, updates: int) -> LearnReport:
+        """Learns from the whole rollout and empties it; fewer updates than asked for where the policy moved too far (`target_kl`)."""
+        for drawn in self.batches(updates):
+            update = self._update if len(drawn.batch.advantage) in self._usual else self._odd_update
+            self.learning_state, report, error = update(self._state, drawn.batch)
+            self.note(drawn, report, error)
+        return self.concluded()
+
+    def batches(self, updates: int) -> Iterator[Drawn]:
+        """Yields the minibatches of each pass: shuffled, of sizes that differ by one at most, together no more than `updates`.
+
+        Each is to be noted before the next is asked for.
+        """
+        if not self._training.on or updates < 1 or not len(self.memory):
+            return
+        whole = self.algorithm.prepared(self._state, self._normalisers.rollout(self.memory.contents()))
+        self.memory.clear()
+        size = len(whole.advantage)
+        count = self._minibatches(size)
+        for done in range(0, min(updates, self._parts.passes * count), count):
+            begin = len(self._reports)
+            for batch in self._pass(whole, size, count)[: updates - done]:
+                yield Drawn(batch)
+            if self._moved_too_far(begin):
+                return
+
+    def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
+        """Takes down what an update with a batch gave."""
+        del drawn, error
+        self._reports.append(report)
+
+    def concluded(self) -> LearnReport:
+        """Returns the report on all updates noted since this was last asked."""
+        reports, self._reports = self._reports, []
+        if not reports:
+            return LearnReport(0)
+        return LearnReport(len(reports), reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
+
+    @property
+    def learning_state(self) -> Any:
+        """The named tuple that an update replaces."""
+        return self._state
+
+    @learning_state.setter
+    def learning_state(self, state: Any) -> None:
+        self._state = state
+        self._named = self._arrays = None
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next update."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if value != self._learning_rate:
+            factor = value / self._parts.learning_rate
+            self._state = with_learning_rates(self._state, (rate * factor for rate in self._first_rates))
+            self._learning_rate = value
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns the transitions gathered."""
+        return {"memory/size": float(len(self.memory))}
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which nothing is stored and nothing learnt."""
+        return self._training.off()
+
+    def acting_module(self) -> ActingModule:
+        """Returns the greedy policy as a module of its own, normaliser included."""
+        algorithm, policy, normalise = self.algorithm, self._policy, self._normalisers.function
+        parameters = {name: tensor for name, tensor in self.named_parameters().items() if not name.startswith("value.")}
+
+        def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
+            return policy.tensor_to_space(algorithm.act(parameters, normalise(parameters, observation), ()))
+
+        return ActingModule({**parameters, **self._normalisers.tensors()}, greedy)
+
+    # State
+
+    def state_dict(self) -> StateTree:
+        """Returns everything but the memory."""
+        return {
+            "learning": state_tree(self._state, self.algorithm.layouts),
+            "learning_rate": self._learning_rate,
+            "explorer": self._draws.state_dict(),
+            "shuffler": generator_state(self._shuffler),
+            "normalisers": self._normalisers.state_dict(),
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly built agent of the same definition to a captured state."""
+        self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
+        self._learning_rate = float(state["learning_rate"])
+        self._draws.load_state_dict(state["explorer"])
+        load_generator_state(self._shuffler, state["shuffler"])
+        self._normalisers.load_state_dict(state["normalisers"])
+        self._raw_actions = []
+
+    # Private
+
+    def named_parameters(self) -> Parameters:
+        """Returns the parameters that act, by name."""
+        if self._named is None:
+            self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
+        return self._named
+
+    def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
+        observation = self._normalisers.observation(observation)
+        if self.device.type == "cpu":
+            if self._arrays is None:
+                self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
+            quick = self.algorithm.act_arrays(self._arrays, observation, noise)
+            if quick is not None:
+                return quick
+        with torch.inference_mode():
+            raw = self.algorithm.act(self.named_parameters(), self._tensor(observation), tuple(map(self._tensor, noise)))
+        result: Array = raw.cpu().numpy()
+        return result
+
+    def _pass(self, whole: Batch, size: int, count: int) -> list[Batch]:
+        """Returns the minibatches of one pass."""
+        if self._parts.minibatch_size is None:
+            return [whole._replace(noise=self._noise(size))]
+        order = self._tensor(self._shuffler.permutation(size))
+        batches = [whole.rows(places) for places in order.tensor_split(count)]
+        return [batch._replace(noise=self._noise(len(batch.advantage))) for batch in batches]
+
+    def _noise(self, count: int) -> tuple[Tensor, ...]:
+        return tuple(map(self._tensor, self.algorithm.noise(self._shuffler, count)))
+
+    def _minibatches(self, size: int) -> int:
+        return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
+
+    def _sizes(self, size: int) -> set[int]:
+        """The sizes of the batches of a whole rollout: only for these is an update compiled."""
+        if not size:
+            return set()
+        count = self._minibatches(size)
+        return {size // count, -(-size // count)}
+
+    def _moved_too_far(self, begin: int) -> bool:
+        limit = self._parts.target_kl
+        if limit is None:
+            return False
+        place = self.report_names.index("policy/kl")
+        return bool(torch.stack(self._reports[begin:])[:, place].mean() > limit)
+
+    def _raw_of(self, action: Array) -> Array:
+        rows = self._policy.from_space(action.reshape(-1, *action.shape[2:]))
+        return rows.reshape(*action.shape[:2], *self._policy.raw_shape)
+
+    def _tensor(self, array: Array) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+
+def _fields(model: ActorCritic) -> Fields:
+    row, flag = (model.encoding.shape, model.encoding.dtype), ((), np.bool_)
+    fields: Fields = {"observation": row, "action": (model.policy.raw_shape, model.policy.raw_dtype), "reward": ((), np.float32)}
+    return {**fields, "terminated": flag, "truncated": flag, "next_observation": row, "active": flag}
