@@ -47,7 +47,8 @@ class Hindsight(Replay):
     """A `Replay` of goal-conditioned observations, float32 vectors, that relabels transitions as they are sampled: strategy `future`.
 
     A relabelled transition gets as its goal what was achieved by a row of the same episode, itself or a later one that is still stored,
-    each as likely as the others; its reward is computed for that goal. An episode that still runs counts as far as it is stored.
+    each as likely as the others; its reward is computed for that goal. An episode that still runs counts as far as it is stored. Sequences
+    are not relabelled.
 
     Args:
         spec: What it keeps.
