@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from palestra.contract.agents import BUILTIN_AGENTS
 from tests.support.distributions import install
 from tests.support.stack import Stack, wait_for
 
@@ -50,7 +51,7 @@ def refused(stack: Stack, definition: dict[str, Any], **more: Any) -> dict[str, 
 
 def test_it_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
     offered = {agent["name"]: agent for agent in stack.get("catalogue", pool="default")["catalogue"]["agents"]}
-    assert set(offered) == {"dqn", "ppo", "hill_climber", "odd"}
+    assert set(offered) == {*BUILTIN_AGENTS, "hill_climber", "odd"}
     (run,) = stack.submit(climber(100_000, noise=0.7))
     experiment = stack.get(f"experiments/{run['experiment_id']}")
     assert (experiment["agent"], experiment["code"]) == ("hill_climber", offered["hill_climber"]["code"])
@@ -116,6 +117,30 @@ def test_a_test_job_goes_through_everything_that_such_an_agent_can(stack: Stack)
     (job,) = stack.get("jobs", experiment=run["experiment_id"])["items"]
     wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the test ends")
     assert stack.get(f"jobs/{job['id']}")["failure"] is None
+
+
+@pytest.mark.slow
+def test_an_algorithm_of_stable_baselines3_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
+    parameters = {"n_steps": 64, "batch_size": 64, "n_epochs": 2}
+    definition = {**climber(6_000), "agent": {"name": "sb3", "algorithm": "PPO", "parameters": parameters}}
+    (run,) = stack.submit({**definition, "evaluation": {"every_env_steps": 2_000, "episodes": 2}})
+    running = stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 90, "the run trains")
+    stack.post(f"jobs/{running['job_id']}:pause", {})
+    wait_for(lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", 30, "the job is paused")
+    assert stack.get(f"runs/{run['id']}")["progress"]["env_step"] < 6_000
+    stack.post(f"jobs/{running['job_id']}:resume", {})
+    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+    assert (done["state"], done["resume_quality"], done["progress"]["env_step"]) == ("succeeded", "statistical", 6_000), done["failure"]
+    evaluations = stack.get(f"runs/{run['id']}/evaluations")["items"]
+    assert sorted(row["env_step"] for row in evaluations) == [2_000, 4_000, 6_000]
+    names = {series["name"] for series in stack.get(f"runs/{run['id']}/series", limit=500)["items"]}
+    assert {"loss/policy", "loss/value", "policy/kl"} <= names
+
+    job = stack.post(f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}})
+    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
+    assert stack.get(f"jobs/{job['id']}")["failure"] is None
+    wrong = {**definition, "env": {"id": "Pendulum-v1"}, "agent": {"name": "sb3", "algorithm": "DQN"}}
+    assert refused(stack, wrong)["code"] == "action_space_mismatch"
 
 
 def digits(updates: int, **sections: Any) -> dict[str, Any]:

@@ -10,14 +10,14 @@ import tests.support.odd_envs  # noqa: F401 - registers
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import AttemptReport
 from palestra.telemetry.spool import SpoolReader
-from tests.support.trainings import work_order
+from tests.support.trainings import definition, work_order
 from tests.unit.workers.sb3.sb3_kit import document
 from workers.child import main
 from workers.machine.attempts import AttemptDirectory
 
 
-def execute(root: Path, definition, **order) -> tuple[AttemptDirectory, AttemptReport]:
-    made = work_order(definition, **order)
+def execute(root: Path, given, **order) -> tuple[AttemptDirectory, AttemptReport]:
+    made = work_order(given, **order)
     directory = AttemptDirectory(root / made.attempt_id)
     directory.create(made.model_dump_json().encode())
     handler = signal.getsignal(signal.SIGTERM)
@@ -34,8 +34,8 @@ def records(directory: AttemptDirectory, kind: str) -> list[dict]:
 
 
 def test_a_training_that_exports_and_is_evaluated_as_it_goes(tmp_path: Path) -> None:
-    definition = document("PPO", export={"formats": ["weights", "program"]})
-    directory, report = execute(tmp_path, definition, schedule="train_and_evaluate")
+    given = document("PPO", export={"formats": ["weights", "program"]})
+    directory, report = execute(tmp_path, given, schedule="train_and_evaluate")
     assert (report.outcome, report.cause, report.env_step) == (Outcome.SUCCEEDED, Cause.BUDGET, 200), report.failure
     exported = {path.name for path in directory.exports.rglob("*") if path.is_file()}
     assert exported == {"weights.safetensors", "policy.json", "policy.pt2"}
@@ -131,3 +131,15 @@ def test_a_worker_without_the_library_says_what_to_install(tmp_path: Path, monke
     assert report.cause is Cause.IMPORT_ERROR
     assert report.failure is not None
     assert "pip install 'palestra[sb3]'" in report.failure.message
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ppo_learns_to_hold_the_pole(tmp_path: Path) -> None:
+    tuned = {"n_steps": 32, "batch_size": 256, "n_epochs": 20, "gae_lambda": 0.8, "gamma": 0.98, "learning_rate": 1e-3}
+    agent = {"name": "sb3", "algorithm": "PPO", "parameters": tuned}
+    sections = {"env": {"id": "CartPole-v1", "num_envs": 8}, "loop": {"env_steps": 40_000}, "stop": {"success_score": 475}}
+    sections["evaluation"] = {"every_env_steps": 10_000, "episodes": 20}
+    directory, report = execute(tmp_path, {**definition(), **sections, "agent": agent})
+    assert report.outcome is Outcome.SUCCEEDED, report.failure
+    assert max(row["mean"] for row in records(directory, "evaluation")) >= 400
