@@ -2,7 +2,8 @@
 
     python -m benchmarks.replay [--batch 64] [--capacity 100000] [--frames 20000] [--calls 20] [--repeat 100]
 
-Memories of one kind run interleaved in one process, one row per extend and one batch per sample. The rows that a bound is for print a verdict.
+Memories of one kind run interleaved in one process, one row per extend and one batch per sample. Rows with a bound print a
+verdict, which means nothing on a machine that is busy otherwise.
 """
 
 import argparse
@@ -22,14 +23,14 @@ from workers.memory.transitions import ReplaySpec
 BOUNDS = {"uniform, sample": 20.0, "uniform, extend": 6.0}
 
 
-def rule(kind: type[Uniform] | type[Prioritized]) -> Rule:
+def rule(kind: type[Uniform | Prioritized]) -> Rule:
     return kind(derive_generator(0, "memory"))
 
 
 def of_vectors(capacity: int) -> dict[str, Replay]:
     """Returns memories of vectors of 4 numbers."""
     fields: dict[str, Any] = {"capacity": capacity, "observation": ((4,), np.float32), "action": ((), np.int64)}
-    kinds: dict[str, type[Uniform] | type[Prioritized]] = {"uniform": Uniform, "prioritized": Prioritized}
+    kinds: dict[str, type[Uniform | Prioritized]] = {"uniform": Uniform, "prioritized": Prioritized}
     named = ((f"{name}{ending}", kind, n_step) for name, kind in kinds.items() for ending, n_step in (("", 1), (", 3 steps", 3)))
     return {name: Replay(ReplaySpec(**fields, n_step=n_step), rule(kind)) for name, kind, n_step in named}
 

@@ -4,7 +4,7 @@ Rows lie time-major, [capacity // B, B]: a place is the number t * B + b, and al
 that drawing a transition touches one stretch of memory; what `sample` returns are columns of a copy.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,7 @@ class Replay:
         less is stored, all begin with the oldest row, and what lies behind the newest is padding.
 
         Raises:
-            ValueError: If nothing is stored, or the length is below 1.
+            ValueError: If nothing that long is stored, or the length is below 1.
         """
         if length < 1:
             raise ValueError(f"a sequence has at least 1 row, not {length}")
@@ -271,22 +271,22 @@ class Replay:
         self._sampled_at = self._written
         places, weight = self.rule.draw(size, (updates, batch_size))
         if self._dead:
-            self._redraw(places, lambda count: self.rule.draw(size, (1, count))[0][0])
+            live = self._flat["live"]
+            while count := np.count_nonzero(lost := ~live[places]):
+                places[lost] = self.rule.draw(size, (1, int(count)))[0][0]
         return places, weight
 
-    def _redraw(self, places: Places, draw: Callable[[int], Places]) -> None:
-        """Draws again, as often as need be, those of `places` that cannot be sampled."""
-        live = self._flat["live"]
-        while count := np.count_nonzero(lost := ~live[places]):
-            places[lost] = draw(int(count))
-
     def _starts(self, count: int, shape: tuple[int, ...]) -> Places:
-        """Returns places of `shape`, uniformly of the `count` oldest ones, in order of age."""
+        """Returns places of `shape`, uniformly of those of the `count` oldest that can be sampled, in order of age."""
         generator = self.rule.generator
-        places = self._aged(generator.integers(count, size=shape))
-        if self._dead:
-            self._redraw(places, lambda lost: self._aged(generator.integers(count, size=lost)))
-        return places
+        if not self._dead:
+            return self._aged(generator.integers(count, size=shape))
+        among = self._aged(np.arange(count))
+        among = among[self._flat["live"][among]]
+        if not len(among):
+            raise ValueError("the memory holds no sequence of that length that could be sampled: ask for a shorter one")
+        chosen: Places = among[generator.integers(len(among), size=shape)]
+        return chosen
 
     def _returns(self, places: Places) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
         """Returns the discounted sums of the rewards of k + 1 rows each, the discounts after them, and the places of the last rows."""

@@ -166,3 +166,17 @@ def test_sequences_of_stacks() -> None:
     assert drawn.valid.all()
     whole = {chunk.observation[t : t + 5, b].tobytes() for t in range(21) for b in range(2)}
     assert all(drawn.observation[u, n].tobytes() in whole for u in range(2) for n in range(4))
+
+
+def test_sequences_begin_where_frames_are_still_there() -> None:
+    replay, stream = memory(spec_of(100, 2, 3), spare=0.0), FrameStream(0, 2, 3, end=0.5)
+    for _ in range(5):
+        chunk = stream.chunk(80)
+        replay.extend(*chunk.columns)
+    assert len(replay) < 200
+    whole = {chunk.observation[t : t + 20, b].tobytes() for t in range(61) for b in range(2)}
+    drawn = replay.sample_sequences(10, 8, 20)
+    assert drawn.valid.all()
+    assert any(drawn.observation[u, n].tobytes() in whole for u in range(10) for n in range(8))
+    with pytest.raises(ValueError, match="ask for a shorter one"):
+        replay.sample_sequences(1, 1, 100)
