@@ -18,6 +18,7 @@ from palestra.contract.envs import EnvSpec
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import GoalRule
 from workers.envs.atari import NativeGame, make_game, native_vector
+from workers.envs.cart_pole import LEAST, CartPoleVector, is_cart_pole
 from workers.envs.episode import EpisodeEnv
 from workers.envs.foreign import GymVector
 from workers.envs.goals import goal_rule, has_goals
@@ -46,6 +47,8 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
     count = num_envs or spec.num_envs
     if spec.vectorization == "native":
         return _make_native(registered, spec, count, limit)
+    if spec.vectorization == "sync" and count >= LEAST and spec.preprocessing is None and is_cart_pole(registered, spec.kwargs):
+        return CartPoleVector(count, limit, **spec.kwargs)
     makers: list[Callable[[], EpisodeEnv]] = [functools.partial(_make_one, registered, spec, index, limit) for index in range(count)]
     first = makers[0]()
     if spec.vectorization == "sync":

@@ -54,7 +54,7 @@ class EpisodeVector(Protocol):
 
 
 class SerialVector(VectorEnv[Any, Any, Any]):
-    """Steps the copies one after the other in this process, into arrays made once: a third of the cost of Gymnasium's `SyncVectorEnv`.
+    """Steps the copies one after the other in this process, into arrays made once.
 
     Args:
         makers: One per copy.

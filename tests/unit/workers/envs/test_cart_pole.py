@@ -1,0 +1,88 @@
+"""Cart-pole in array operations is Gymnasium's, bit by bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from palestra.contract.envs import EnvSpec
+from workers.core.errors import EnvironmentFailedError
+from workers.envs.cart_pole import LEAST, CartPoleVector
+from workers.envs.make import make_rendered, make_vector
+from workers.envs.vector import SerialVector
+
+
+def both(num_envs: int = 9, **options: Any) -> tuple[Any, Any]:
+    fast = make_vector(EnvSpec(id="CartPole-v1", num_envs=num_envs, **options))
+    parts = [make_vector(EnvSpec(id="CartPole-v1", **options)) for _ in range(num_envs)]
+    assert isinstance(fast, CartPoleVector)
+    assert all(isinstance(part, SerialVector) for part in parts)
+    return fast, SerialVector([lambda part=part: part.envs[0] for part in parts])
+
+
+def actions_of(generator: np.random.Generator, observation: Any) -> Any:
+    """Balances in the first slots, so that episodes last, and not at all in the others."""
+    lean = observation[:, 2] + 0.3 * observation[:, 3] > 0
+    return np.where(np.arange(len(lean)) < 4, lean, generator.integers(0, 2, len(lean))).astype(np.int64)
+
+
+@pytest.mark.parametrize("options", [{"max_episode_steps": 60}, {"kwargs": {"sutton_barto_reward": True}}])
+def test_every_number_is_that_of_gymnasium(options: Any) -> None:
+    fast, slow = both(**options)
+    seeds, over, generator = np.arange(9), np.ones(9, np.bool_), np.random.default_rng(1)
+    ended = [0, 0]
+    for step in range(700):
+        if step % 3 == 0 and over.any():  # ended slots wait a while
+            observations = fast.begin(over, seeds.tolist()), slow.begin(over, seeds.tolist())
+            assert np.array_equal(*observations)
+            seeds += 9
+        chosen = actions_of(generator, observations[0])
+        stepped = fast.advance(chosen), slow.advance(chosen)
+        assert [part.dtype for part in stepped[0]] == [part.dtype for part in stepped[1]]
+        assert all(np.array_equal(a, b) for a, b in zip(*stepped, strict=True))
+        observations = stepped[0][0], stepped[1][0]
+        over = stepped[0][2] | stepped[0][3]
+        ended = [ended[0] + int(stepped[0][2].sum()), ended[1] + int(stepped[0][3].sum())]
+    assert ended[0] > 20
+    assert ended[1] > 20 or "kwargs" in options
+
+
+def test_a_running_episode_is_found_again() -> None:
+    first, second = both()[0], both()[0]
+    first.begin(np.arange(9) < 6, list(range(9)))
+    for step in range(5):
+        seen = first.advance(np.full(9, step % 2))[0]
+    second.begin(np.ones(9, np.bool_), [3] * 9)
+    found = second.restore_episodes(first.save_episodes())
+    assert all(one.reproduced for one in found)
+    assert [one.observation is None for one in found] == [False] * 6 + [True] * 3
+    assert np.array_equal(np.stack([one.observation for one in found[:6]]), seen[:6])
+    for step in range(80):
+        after = first.advance(np.full(9, step % 2)), second.advance(np.full(9, step % 2))
+        assert all(np.array_equal(a[:6], b[:6]) for a, b in zip(*after, strict=True))
+    assert second.restore_episodes(both()[1].save_episodes())[0] == (None, True)
+
+
+def test_an_episode_that_was_saved_otherwise_begins_again() -> None:
+    fast, slow = both()
+    slow.begin(np.ones(9, np.bool_), list(range(9)))
+    assert fast.restore_episodes(slow.save_episodes())[0] == (None, False)
+
+
+def test_the_counted_episode_is_the_one_that_is_filmed() -> None:
+    fast, film = both()[0], make_rendered(EnvSpec(id="CartPole-v1", num_envs=9))
+    observation = fast.begin(np.ones(9, np.bool_), list(range(9)))
+    assert np.array_equal(film.reset(seed=5)[0], observation[5])
+    for step in range(15):
+        assert np.array_equal(film.step(step % 2)[0], fast.advance(np.full(9, step % 2))[0][5])
+    film.close()
+
+
+def test_other_actions_are_refused_and_other_variants_stepped_one_by_one() -> None:
+    fast = both()[0]
+    fast.begin(np.ones(9, np.bool_), [0] * 9)
+    with pytest.raises(EnvironmentFailedError, match=r"must be 0 or 1, not \[0, 2\]"):
+        fast.advance(np.array([0, 2] + [0] * 7))
+    assert isinstance(make_vector(EnvSpec(id="CartPole-v1", num_envs=LEAST - 1)), SerialVector)
+    assert isinstance(make_vector(EnvSpec(id="CartPole-v1", num_envs=9, kwargs={"render_mode": "rgb_array"})), SerialVector)
+    assert isinstance(make_vector(EnvSpec(id="CartPole-v0", num_envs=9)), CartPoleVector)
