@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,9 +22,9 @@ from typing import Any, Final
 from palestra.contract.definition import definition_hash
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome, ResumeQuality
-from palestra.contract.work_order import AttemptReport, Failure, RunOrder, WorkOrder
+from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
-from workers.build.assemble import Training, TrainingContext, assemble_training
+from workers.build.assemble import Training, TrainingContext, assemble_pack, assemble_training
 from workers.build.registry import check_code
 from workers.build.runtime import device_name, prepare_process, versions
 from workers.control import ControlFlag
@@ -34,10 +34,10 @@ from workers.core.types import StopReason
 from workers.entrypoints.jobs import native, trial
 from workers.entrypoints.jobs.following import Follower
 from workers.failures import describe_failure
-from workers.loop.clock import StillClock
+from workers.loop.clock import StillClock, SummedClock
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.record.progress import ProgressFile
-from workers.record.recorder import Sink
+from workers.record.recorder import SharedSink, Sink
 from workers.snapshot.store import load_snapshot
 from workers.snapshot.writing import LoadedSnapshot, read_snapshot
 
@@ -52,6 +52,7 @@ _ENDS: Final = {
     StopReason.DRAIN: (Outcome.DRAINED, Cause.DRAIN),
     StopReason.TIME_LIMIT: (Outcome.FAILED, Cause.TIME_LIMIT),
 }
+_ORDERS: Final = {StopReason.PAUSE, StopReason.CANCEL, StopReason.DRAIN, StopReason.TIME_LIMIT}
 _FAILURES: Final = {
     StopReason.DIVERGED: "The loss was not finite for as many updates as nan_guard allows: lower the learning rate, or clip gradients.",
     StopReason.TIME_LIMIT: "The attempt reached its wall time: raise limits.wall_seconds, or resume the run.",
@@ -78,7 +79,8 @@ class Attempt:
             DefinitionError: If it carries a pack of several.
         """
         if len(self.order.runs) != 1:
-            raise DefinitionError(f"this worker executes packs of one run, not of {len(self.order.runs)}: submit the seeds as single jobs")
+            schedule = self.order.schedule.value
+            raise DefinitionError(f"a job of the schedule {schedule!r} is on one run, not on a pack of {len(self.order.runs)}")
         return self.order.runs[0]
 
 
@@ -100,7 +102,7 @@ def execute(attempt: Attempt) -> AttemptReport:
     """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
     try:
         check_code(attempt.order.definition, attempt.order.code)
-        attempt.device = prepare_process(attempt.order.resources, attempt.run.seed)
+        attempt.device = prepare_process(attempt.order.resources, attempt.order.runs[0].seed)
         return _WORK[attempt.order.schedule](attempt)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
         cause, failure = describe_failure(error)
@@ -108,18 +110,72 @@ def execute(attempt: Attempt) -> AttemptReport:
 
 
 def _train(attempt: Attempt) -> AttemptReport:
-    run, definition = attempt.run, attempt.order.definition
-    snapshot = _load_snapshot(attempt) if run.snapshot is not None else None
-    implied = attempt.order.schedule is Schedule.TRAIN_AND_EVALUATE
+    if len(attempt.order.runs) > 1:
+        return _train_pack(attempt)
+    run = attempt.run
+    snapshot = _load_snapshot(attempt, run) if run.snapshot is not None else None
     with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, spool, attempt.directory.snapshots) as training:
-        if snapshot is not None:
-            exact = training.resume(snapshot).exact and snapshot.manifest.resume_exact
-            attempt.resume_quality = ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
-        with _shown(attempt, training):
+        attempt.resume_quality = _resumed(training, snapshot)
+        with _shown(attempt):
             reason = native.train(training).reason
-        if reason.completes_run and (formats := native.export_formats(definition, training.agent, implied=implied)):
-            native.export(definition, run, training.agent, training.engine.clock, _exports(attempt), formats)
+        _export_ended(attempt, run, training, reason)
     return _ended(attempt, reason)
+
+
+def _train_pack(attempt: Attempt) -> AttemptReport:
+    """Trains several runs, whose attempt ends with the last of them."""
+    order = attempt.order
+    snapshots = [None if run.snapshot is None else _load_snapshot(attempt, run) for run in order.runs]
+    starts = [None if snapshot is None else (snapshot.manifest.env_step, snapshot.manifest.update) for snapshot in snapshots]
+    with ExitStack() as stack:
+        sink = SharedSink(stack.enter_context(SpoolWriter(attempt.directory.spool)))
+        contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
+        pack = assemble_pack(contexts, starts, stack)
+        attempt.clock = SummedClock([training.engine.clock for training in pack.trainings])
+        qualities = [_resumed(training, snapshot) for training, snapshot in zip(pack.trainings, snapshots, strict=True)]
+        with _shown(attempt):
+            reasons = [result.reason for result in native.train_pack(pack)]
+        for run, training, reason in zip(order.runs, pack.trainings, reasons, strict=True):
+            _export_ended(attempt, run, training, reason)
+        ended = list(zip(order.runs, pack.trainings, reasons, qualities, strict=True))
+        ends = tuple(_run_end(run, training.engine.clock, reason, quality) for run, training, reason, quality in ended)
+    attempt.resume_quality = ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
+    return _ended(attempt, _reason_of_pack(reasons)).model_copy(update={"runs": ends})
+
+
+def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
+    """Returns what an attempt ends for: an order that any run met, else the end of a run that is complete, else that of a failed one."""
+    ordered = [reason for reason in reasons if reason in _ORDERS]
+    complete = [reason for reason in reasons if reason.completes_run]
+    return (ordered or complete or list(reasons))[0]
+
+
+def _run_end(run: RunOrder, clock: ClockView, reason: StopReason, quality: ResumeQuality) -> RunEnd:
+    outcome, cause = _ENDS[reason]
+    return RunEnd(
+        run_id=run.run_id,
+        outcome=outcome,
+        cause=cause,
+        failure=Failure(message=_FAILURES[reason]) if reason in _FAILURES else None,
+        resume_quality=quality,
+        env_step=clock.env_steps,
+        update=clock.updates,
+        episode=clock.episodes,
+    )
+
+
+def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuality:
+    if snapshot is None:
+        return ResumeQuality.FRESH
+    exact = training.resume(snapshot).exact and snapshot.manifest.resume_exact
+    return ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
+
+
+def _export_ended(attempt: Attempt, run: RunOrder, training: Training, reason: StopReason) -> None:
+    """Exports what a run that is complete is to leave."""
+    definition, implied = attempt.order.definition, attempt.order.schedule is Schedule.TRAIN_AND_EVALUATE
+    if reason.completes_run and (formats := native.export_formats(definition, training.agent, implied=implied)):
+        native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
 
 
 def _test(attempt: Attempt) -> AttemptReport:
@@ -129,37 +185,40 @@ def _test(attempt: Attempt) -> AttemptReport:
     scratch = attempt.directory.root / "scratch"
     try:
         with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, trial.TrialSink(spool), scratch) as training:
-            with _shown(attempt, training):
+            with _shown(attempt):
                 result = trial.try_out(training)
             if result.reason.completes_run:
                 read_snapshot(scratch / str(result.snapshot_id))
                 formats = native.export_formats(definition, training.agent, implied=True)
-                native.export(definition, run, training.agent, training.engine.clock, _exports(attempt), formats)
+                native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return _ended(attempt, result.reason)
 
 
 def _training(attempt: Attempt, sink: Sink, snapshots: Path) -> Training:
-    training = assemble_training(
-        TrainingContext(
-            order=attempt.order,
-            run=attempt.run,
-            snapshots=snapshots,
-            videos=attempt.directory.videos / attempt.run.run_id,
-            sink=sink,
-            control=attempt.control,
-            device=attempt.device,
-        )
-    )
+    training = assemble_training(_context(attempt, attempt.run, sink, snapshots))
     attempt.clock = training.engine.clock
     return training
 
 
+def _context(attempt: Attempt, run: RunOrder, sink: Sink, snapshots: Path) -> TrainingContext:
+    return TrainingContext(
+        order=attempt.order,
+        run=run,
+        snapshots=snapshots,
+        videos=attempt.directory.videos / run.run_id,
+        sink=sink,
+        control=attempt.control,
+        device=attempt.device,
+    )
+
+
 @contextmanager
-def _shown(attempt: Attempt, training: Training) -> Iterator[None]:
+def _shown(attempt: Attempt) -> Iterator[None]:
     """Tells the supervisor how far the training is."""
-    progress = ProgressFile(attempt.directory.progress, training.engine.clock)
+    assert attempt.clock is not None
+    progress = ProgressFile(attempt.directory.progress, attempt.clock)
     progress.start()
     try:
         yield
@@ -187,7 +246,7 @@ def _follow(attempt: Attempt) -> AttemptReport:
 
 
 def _evaluate(attempt: Attempt) -> AttemptReport:
-    snapshot = _load_snapshot(attempt)
+    snapshot = _load_snapshot(attempt, attempt.run)
     attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
     record = native.evaluate(attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device)
@@ -198,12 +257,12 @@ def _evaluate(attempt: Attempt) -> AttemptReport:
 
 def _export(attempt: Attempt) -> AttemptReport:
     run, definition = attempt.run, attempt.order.definition
-    snapshot = _load_snapshot(attempt)
+    snapshot = _load_snapshot(attempt, attempt.run)
     attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
     agent = native.load_agent(definition, run.seed, snapshot, attempt.device)
     formats = run.formats or definition.export.formats or ("weights",)
-    native.export(definition, run, agent, attempt.clock, _exports(attempt), formats)
+    native.export(definition, run, agent, attempt.clock, _exports(attempt, run), formats)
     return _report(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
 
 
@@ -219,16 +278,16 @@ _WORK: Final[dict[Schedule, Callable[[Attempt], AttemptReport]]] = {
 }
 
 
-def _load_snapshot(attempt: Attempt) -> LoadedSnapshot:
-    reference = attempt.run.snapshot
+def _load_snapshot(attempt: Attempt, run: RunOrder) -> LoadedSnapshot:
+    reference = run.snapshot
     if reference is None:
         raise DefinitionError(f"a job of the schedule {attempt.order.schedule.value!r} needs a snapshot, and the work order names none")
     directory = attempt.directory.inputs / reference.snapshot_id
-    return load_snapshot(directory, run_id=attempt.run.run_id, definition_hash=definition_hash(attempt.order.definition))
+    return load_snapshot(directory, run_id=run.run_id, definition_hash=definition_hash(attempt.order.definition))
 
 
-def _exports(attempt: Attempt) -> Path:
-    return attempt.directory.exports / attempt.run.run_id
+def _exports(attempt: Attempt, run: RunOrder) -> Path:
+    return attempt.directory.exports / run.run_id
 
 
 def _end_at_orders(attempt: Attempt) -> None:

@@ -5,7 +5,7 @@ The one place that knows which implementation stands behind each protocol. Holds
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from palestra.contract.options import VIDEO_NEEDS_INLINE
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
 from workers.build import rl
+from workers.build.packs import pack_sets
 from workers.build.runtime import device_name, versions
 from workers.build.schedules import cadence_for
 from workers.build.sets import ClosableEvaluator, PartSet
@@ -84,26 +85,59 @@ def assemble_training(context: TrainingContext) -> Training:
         DefinitionError: If the definition cannot be carried out, say for an agent that does not fit the action space.
         PartNotFoundError: If a part is not to be had here.
     """
-    definition, seed = context.order.definition, context.run.seed
     with ExitStack() as stack:
-        parts = _build(definition, seed, context.device, stack)
-        evaluator = _training_evaluator(context, parts.agent)
-        stack.callback(evaluator.close)
-        recorded = RecordedRun(context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps)
-        recorder = SpoolRecorder(recorded, context.sink)
-        owner = _owner(context, exact=parts.resume_exact)
-        store = SnapshotStore(context.snapshots, owner, keep_last=definition.snapshot.keep_last, announce=_announcer(recorder))
-        engine_parts = Parts(
-            agent=parts.agent,
-            collector=parts.collector,
-            recorder=recorder,
-            snapshotter=store,
-            control=context.control,
-            evaluator=evaluator,
-            hooks=(*parts.hooks, *_video_hooks(context, parts.agent, stack)),
-        )
-        cadence = cadence_for(context.order.schedule, parts.cadence)
-        return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, parts.own_loop, stack.pop_all())
+        return _assembled(context, _build(context.order.definition, context.run.seed, context.device, stack), stack)
+
+
+@dataclass(frozen=True, slots=True)
+class PackTraining:
+    """The trainings of a pack."""
+
+    trainings: list[Training]
+    leave: Callable[[int], None]
+    """To be told which of them has ended, before another one goes on."""
+
+
+def assemble_pack(contexts: Sequence[TrainingContext], starts: Sequence[object], open_: ExitStack) -> PackTraining:
+    """Returns trainings of one definition and several seeds, whose agents act and learn as one batch where they can.
+
+    Args:
+        contexts: One per run, of one work order.
+        starts: Per run where it stands: those that stand at the same place go on together.
+        open_: Closes all parts.
+
+    Raises:
+        DefinitionError: If the definition cannot be carried out.
+        PartNotFoundError: If a part is not to be had here.
+    """
+    sets = [_build(context.order.definition, context.run.seed, context.device, open_) for context in contexts]
+    together = pack_sets(sets, starts)
+    trainings = []
+    for context, parts in zip(contexts, together.sets, strict=True):
+        with ExitStack() as stack:
+            trainings.append(open_.enter_context(_assembled(context, parts, stack)))
+    return PackTraining(trainings, together.leave)
+
+
+def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack) -> Training:
+    definition = context.order.definition
+    evaluator = _training_evaluator(context, parts.agent)
+    stack.callback(evaluator.close)
+    recorded = RecordedRun(context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps)
+    recorder = SpoolRecorder(recorded, context.sink)
+    owner = _owner(context, exact=parts.resume_exact)
+    store = SnapshotStore(context.snapshots, owner, keep_last=definition.snapshot.keep_last, announce=_announcer(recorder))
+    engine_parts = Parts(
+        agent=parts.agent,
+        collector=parts.collector,
+        recorder=recorder,
+        snapshotter=store,
+        control=context.control,
+        evaluator=evaluator,
+        hooks=(*parts.hooks, *_video_hooks(context, parts.agent, stack)),
+    )
+    cadence = cadence_for(context.order.schedule, parts.cadence)
+    return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, parts.own_loop, stack.pop_all())
 
 
 def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:

@@ -4,7 +4,7 @@ Owns counting. Nothing but the engine's three verbs may advance a clock; everybo
 processes share one count of env_steps and episodes through a clock whose `count` is atomic (`workers.entrypoints.processes.sharing`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Self
@@ -71,6 +71,47 @@ class StillClock:
     def of(cls, state: StateTree) -> Self:
         """Returns the clock that a snapshot's state holds."""
         return cls(**state["clock"])
+
+
+class SummedClock:
+    """The counters of several clocks together.
+
+    Args:
+        clocks: Read at each look.
+    """
+
+    def __init__(self, clocks: Sequence[ClockView]) -> None:
+        self._clocks = tuple(clocks)
+
+    @property
+    def env_steps(self) -> int:
+        """Sum of the env_steps."""
+        return sum(clock.env_steps for clock in self._clocks)
+
+    @property
+    def updates(self) -> int:
+        """Sum of the updates."""
+        return sum(clock.updates for clock in self._clocks)
+
+    @property
+    def iterations(self) -> int:
+        """Sum of the iterations."""
+        return sum(clock.iterations for clock in self._clocks)
+
+    @property
+    def epochs(self) -> int:
+        """Sum of the epochs."""
+        return sum(clock.epochs for clock in self._clocks)
+
+    @property
+    def episodes(self) -> int:
+        """Sum of the episodes."""
+        return sum(clock.episodes for clock in self._clocks)
+
+    @property
+    def wall_seconds(self) -> float:
+        """The longest time."""
+        return max(clock.wall_seconds for clock in self._clocks)
 
 
 def reader(unit: Unit) -> Callable[[ClockView], float]:

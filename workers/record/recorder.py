@@ -34,6 +34,23 @@ class Sink(Protocol):
         ...
 
 
+class SharedSink:
+    """A sink for the recorders of several runs, whose threads write when they like.
+
+    Args:
+        sink: Where records go.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._lock = threading.Lock()
+
+    def append(self, records: list[RunRecord]) -> int:
+        """Appends records in one piece, for good."""
+        with self._lock:
+            return self._sink.append(records)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
     """What the recorder must know of the run."""

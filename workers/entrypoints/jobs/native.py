@@ -6,13 +6,14 @@ from pathlib import Path
 from palestra.contract.definition import Definition, definition_hash
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder
-from workers.build.assemble import Training, build_evaluator, describe_acting, fresh_agent
+from workers.build.assemble import PackTraining, Training, build_evaluator, describe_acting, fresh_agent
 from workers.core.protocols import Agent, ClockView
 from workers.core.rng import derive_seed
 from workers.entrypoints.jobs import own_loop
 from workers.evaluate.evaluator import fixed_seed
 from workers.export.policy import ExportFormat, write_module
 from workers.loop.clock import StillClock
+from workers.loop.lockstep import lockstep
 from workers.loop.parts import RunResult
 from workers.record.recorder import evaluation_record
 from workers.snapshot.writing import LoadedSnapshot
@@ -21,6 +22,11 @@ from workers.snapshot.writing import LoadedSnapshot
 def train(training: Training) -> RunResult:
     """Trains until the budget, a stop condition or an order."""
     return training.engine.run() if training.own_loop is None else own_loop.run(training.engine, training.own_loop)
+
+
+def train_pack(pack: PackTraining) -> list[RunResult]:
+    """Trains the runs of a pack, each until its own end; returns how each ended."""
+    return lockstep([training.engine for training in pack.trainings], pack.leave)
 
 
 def evaluate(definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wall: float, device: str) -> Evaluation:
