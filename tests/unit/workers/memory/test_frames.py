@@ -115,12 +115,11 @@ def test_each_frame_is_stored_once() -> None:
 
 
 def test_a_million_atari_frames_take_less_than_8_gigabytes() -> None:
-    spec = ReplaySpec(capacity=1_000_000, num_envs=8, observation=((4, 84, 84), np.uint8), action=((), np.int64), n_step=3)
-    replay = FrameReplay(spec, Prioritized(derive_generator(0, "memory")))  # the system gives pages as they are written
-    arrays = [replay._frames, replay._table, replay._oldest]
+    spec = ReplaySpec(capacity=20_000, num_envs=8, observation=((4, 84, 84), np.uint8), action=((), np.int64), n_step=3)
+    replay = FrameReplay(spec, Prioritized(derive_generator(0, "memory")))
     tree = replay.rule._tree
-    arrays += [tree._values, *tree._sums, tree._root]
-    assert sum(array.nbytes for array in arrays) < 8e9
+    arrays = [replay._frames, replay._table, replay._oldest, tree._values, *tree._sums, tree._root]
+    assert sum(array.nbytes for array in arrays) * 50 < 7.7e9  # all of them grow in proportion
 
 
 @pytest.mark.parametrize("before", [3, 40])
