@@ -31,10 +31,12 @@ class Drawn(Protocol):
 
 
 class Packable(Protocol):
-    """An agent that can be a member: `workers.agents.replay.ReplayAgent`."""
+    """An agent that can be a member: `workers.agents.replay.ReplayAgent` or `workers.agents.rollout.RolloutAgent`."""
 
     learning_state: Any
     learning_rate: float
+    reads_state: bool
+    """Whether `batches` reads the learning state."""
 
     @property
     def algorithm(self) -> Any: ...
@@ -49,6 +51,7 @@ class Packable(Protocol):
     @property
     def warming_up(self) -> bool: ...
     def act(self, observation: Array, *, explore: bool) -> Array: ...
+    def normalised(self, observation: Array) -> Array: ...
     def acting_noise(self, count: int) -> tuple[Array, ...]: ...
     def explored(self, raw: Array) -> Array: ...
     def observe(self, experience: Experience) -> None: ...
@@ -148,7 +151,8 @@ class Pack:
     # Private
 
     def _learn(self, updates: int) -> None:
-        streams = {index: self._agents[index].batches(updates) for index in self.live}
+        agents = {index: self.agent(index) if self._agents[index].reads_state else self._agents[index] for index in self.live}
+        streams = {index: agent.batches(updates) for index, agent in agents.items()}
         while drawn := {index: one for index, stream in streams.items() if (one := next(stream, None)) is not None}:
             spare = next(iter(drawn.values()))
             batch = map_tensors(lambda *rows: torch.stack(rows), *(drawn.get(index, spare).batch for index in self._rows))
@@ -172,7 +176,8 @@ class Pack:
         """Returns raw actions [B, ...] of each; one forward pass for all."""
         spare = next(iter(observations))
         rows = [index if index in observations else spare for index in self._rows]
-        observation = np.stack([observations[index] for index in rows])
+        seen = {index: self._agents[index].normalised(own) for index, own in observations.items()}
+        observation = np.stack([seen[index] for index in rows])
         drawn = tuple(np.stack(parts) for parts in zip(*(noise[index] for index in rows), strict=True))
         raw = self._quickly(observation, drawn)
         if raw is None:

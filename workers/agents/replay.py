@@ -164,6 +164,8 @@ class ReplayAgent:
         context: Seed and device.
     """
 
+    reads_state = False
+
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
         algorithm = parts.algorithm
         self.report_names = algorithm.report_names
@@ -203,6 +205,10 @@ class ReplayAgent:
     def warming_up(self) -> bool:
         """Whether the next actions are drawn evenly from the space."""
         return self._env_steps + self._acted < self._parts.random_env_steps
+
+    def normalised(self, observation: Array) -> Array:
+        """Returns observations [B, ...] as the policy takes them."""
+        return observation
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""

@@ -92,6 +92,8 @@ class RolloutParts:
     passes: int = 1
     minibatch_size: int | None = None
     """Transitions per update; `None` learns from the whole rollout at once."""
+    compiles: bool = True
+    """Whether compiling pays for the update, where it is asked for."""
     target_kl: float | None = None
     """Mean of `policy/kl` over a pass above which no other pass follows."""
     normalisers: Normalisers
@@ -114,6 +116,7 @@ class RolloutAgent:
     """
 
     warming_up = False
+    reads_state = True
 
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
         algorithm = self.algorithm = parts.algorithm
@@ -125,7 +128,7 @@ class RolloutAgent:
         self._layout: Layout = algorithm.layouts[algorithm.actor]
         self._update = runnable(algorithm.update, mode=context.compile)
         self._odd_update = runnable(algorithm.update, mode="eager")
-        self._usual = self._sizes(parts.vector_steps * context.num_envs)
+        self._usual = self._sizes(parts.vector_steps * context.num_envs if parts.compiles else 0)
         self._state: Any = map_tensors(lambda tensor: tensor.to(self.device), algorithm.start(torch_generator(context.seed)))
         self._first_rates = learning_rates(self._state)
         self._learning_rate = parts.learning_rate
@@ -146,6 +149,10 @@ class RolloutAgent:
         if not explore:
             return self._policy.to_space(self._raw(observation, ()))
         return self.explored(self._raw(observation, self.acting_noise(len(observation))))
+
+    def normalised(self, observation: Array) -> Array:
+        """Returns observations [B, ...] as the policy takes them."""
+        return self._normalisers.observation(observation)
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""
@@ -206,6 +213,8 @@ class RolloutAgent:
         whole = self.algorithm.prepared(self._state, self._normalisers.rollout(self.memory.contents()))
         self.memory.clear()
         size = len(whole.advantage)
+        if not size:
+            return
         count = self._minibatches(size)
         for done in range(0, min(updates, self._parts.passes * count), count):
             begin = len(self._reports)
@@ -296,7 +305,7 @@ class RolloutAgent:
         return self._named
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        observation = self._normalisers.observation(observation)
+        observation = self.normalised(observation)
         if self.device.type == "cpu":
             if self._arrays is None:
                 self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
