@@ -14,6 +14,7 @@ from benchmarks._native import training_of
 from palestra.contract.telemetry import Evaluation, RunRecord
 from workers.build.assemble import build_evaluator
 from workers.core.rng import derive_seed
+from workers.entrypoints.jobs.native import train
 from workers.evaluate.evaluator import fixed_seed
 
 FRESH_EPISODES = 100
@@ -44,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="palestra-learning-") as directory:
         began = time.perf_counter()
         with training_of(preset.submission, options.seed, Path(directory), sink) as training:
-            result = training.engine.run()
+            result = train(training)
         seconds = time.perf_counter() - began
     seed = derive_seed(options.seed, "episodes after the training", bits=53)
     evaluator = build_evaluator(preset.definition, training.agent, fixed_seed(seed), FRESH_EPISODES)

@@ -117,6 +117,8 @@ def agent_of(settings: Settings) -> dict[str, Any]:
             return {
                 "name": "a2c",
                 "learning_rate": settings.learning_rate,
+                "rmsprop_decay": settings.rms_decay,
+                "rmsprop_epsilon": settings.rms_epsilon,
                 "gamma": settings.gamma,
                 "rollout_steps": settings.rollout,
                 "value_coefficient": settings.value,
@@ -132,5 +134,6 @@ def agent_of(settings: Settings) -> dict[str, Any]:
                 "batch_size": settings.batch,
                 "buffer_size": settings.buffer,
                 "learning_starts": settings.learning_starts,
+                "tau": settings.tau,
                 "hidden_sizes": settings.hidden,
             }
