@@ -29,6 +29,12 @@ def discounted_sums(terms: Floats, ended: Flags, decay: float) -> Floats:
     return result
 
 
+def of_ended_episodes(ended: Flags) -> Flags:
+    """Returns bool [T, B]: the step belongs to an episode that ends within the rollout, with it or behind it; `ended` is bool [T, B]."""
+    behind: Flags = np.logical_or.accumulate(ended[::-1], axis=0)[::-1]
+    return behind
+
+
 class Ends(NamedTuple):
     """Where the episodes of a rollout end."""
 

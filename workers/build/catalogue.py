@@ -26,7 +26,8 @@ from workers.machine.worker_log import LEFT_OUT
 _ACTION_SPACES: Final = {
     **dict.fromkeys(("dqn", "c51", "iqn", "rainbow", "drqn"), ("discrete",)),
     **dict.fromkeys(("sac", "td3", "ddpg", "naf"), ("box",)),
-    **dict.fromkeys(("ppo", "cem"), ("discrete", "box")),
+    "cem": ("discrete", "box"),
+    **dict.fromkeys(("ppo", "a2c", "reinforce", "trpo"), ("discrete", "box", "multi_discrete", "multi_binary")),
     "sb3": get_args(ActionKind),
 }
 _ALL_SPACES: Final = get_args(ActionKind)

@@ -914,12 +914,117 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * A2cParameters
+         * @description Advantage actor-critic (Mnih et al. 2016), all environments in step; any actions but composites.
+         */
+        A2cParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default tanh
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Entropy Coefficient
+             * @description Weight of the entropy bonus.
+             * @default 0.01
+             */
+            entropy_coefficient: number;
+            /**
+             * Epsilon Inside
+             * @description Add epsilon under the root and begin with a mean of 1, as TensorFlow does.
+             * @default false
+             */
+            epsilon_inside: boolean;
+            /**
+             * Gae Lambda
+             * @description Trace decay of generalised advantage estimation; 1 takes all rewards up to the end of the rollout.
+             * @default 1
+             */
+            gae_lambda: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of the policy and of the value network.
+             * @default [
+             *       64,
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description RMSprop step size.
+             * @default 0.0007
+             */
+            learning_rate: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 0.5
+             */
+            max_grad_norm: number | null;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "a2c";
+            /**
+             * Normalize Advantages
+             * @description Shift and scale the advantages of each rollout to mean 0 and standard deviation 1.
+             * @default false
+             */
+            normalize_advantages: boolean;
+            /**
+             * Normalize Observations
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @default false
+             */
+            normalize_observations: boolean;
+            /**
+             * Normalize Rewards
+             * @description Divide rewards by the running standard deviation of the discounted return.
+             * @default false
+             */
+            normalize_rewards: boolean;
+            /**
+             * Rmsprop Decay
+             * @description Decay of the mean of squared gradients.
+             * @default 0.99
+             */
+            rmsprop_decay: number;
+            /**
+             * Rmsprop Epsilon
+             * @description Added to the root of the mean of squared gradients.
+             * @default 0.00001
+             */
+            rmsprop_epsilon: number;
+            /**
+             * Rollout Steps
+             * @description Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout.
+             * @default 5
+             */
+            rollout_steps: number;
+            /**
+             * Value Coefficient
+             * @description Weight of the value loss.
+             * @default 0.5
+             */
+            value_coefficient: number;
+        };
+        /**
          * AgentDescription
          * @description An agent that a worker can train.
          */
         AgentDescription: {
             /** Action Spaces */
-            action_spaces: ("discrete" | "box")[];
+            action_spaces: ("discrete" | "box" | "multi_discrete" | "multi_binary")[];
             /** @description The distribution that registered it; `null` for built-in parts. */
             code?: components["schemas"]["EntrypointCode"] | null;
             /** Name */
@@ -1085,6 +1190,12 @@ export interface components {
             /** @default fresh */
             resume_quality: components["schemas"]["ResumeQuality"];
             /**
+             * Runs
+             * @description Of a pack: how each run ended. The counters of the report are their sums.
+             * @default []
+             */
+            runs: components["schemas"]["RunEnd"][];
+            /**
              * Update
              * @default 0
              */
@@ -1154,6 +1265,155 @@ export interface components {
             kind: "builtin";
         };
         /**
+         * C51Parameters
+         * @description Categorical DQN (Bellemare et al. 2017), which learns the distribution of returns.
+         */
+        C51Parameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers; convolutions have rectifiers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Adam Epsilon
+             * @description Added to the root of Adam's second moment.
+             * @default 1e-8
+             */
+            adam_epsilon: number;
+            /**
+             * Atoms
+             * @description Returns that the distribution is made of, evenly from `v_min` to `v_max`.
+             * @default 51
+             */
+            atoms: number;
+            /**
+             * Batch Size
+             * @description Transitions per update.
+             * @default 64
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 100000
+             */
+            buffer_size: number;
+            /**
+             * Double
+             * @description Choose the next action with the online network and value it with the target network.
+             * @default false
+             */
+            double: boolean;
+            /**
+             * Dueling
+             * @description Streams for the state and for the actions, each with the last hidden layer.
+             * @default false
+             */
+            dueling: boolean;
+            /**
+             * Epsilon Decay Steps
+             * @description env_steps over which epsilon falls linearly.
+             * @default 10000
+             */
+            epsilon_decay_steps: number;
+            /**
+             * Epsilon End
+             * @description Probability of a random action from `epsilon_decay_steps` on.
+             * @default 0.05
+             */
+            epsilon_end: number;
+            /**
+             * Epsilon Start
+             * @description Probability of a random action at env_step 0.
+             * @default 1
+             */
+            epsilon_start: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer; where observations are images, of those behind the convolutions.
+             * @default [
+             *       64,
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 10
+             */
+            max_grad_norm: number | null;
+            /**
+             * N Step
+             * @description Rewards that are summed up before the bootstrap.
+             * @default 1
+             */
+            n_step: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "c51";
+            /**
+             * Noisy
+             * @description Noisy last two layers, which explore by themselves: set both epsilons to 0.
+             * @default false
+             */
+            noisy: boolean;
+            /** @description Sampling in proportion to the Kullback-Leibler divergence; `null` samples evenly. */
+            prioritized?: components["schemas"]["PrioritizedReplay"] | null;
+            /**
+             * Target Update Every
+             * @description Updates between two copies of the online network into the target network.
+             * @default 500
+             */
+            target_update_every: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 1
+             */
+            updates_per_train: number;
+            /**
+             * V Max
+             * @description Greatest return told apart, discounted; greater ones count as it. The paper has 10.
+             * @default 100
+             */
+            v_max: number;
+            /**
+             * V Min
+             * @description Least return told apart, discounted; lesser ones count as it. The paper has -10, for rewards clipped to [-1, 1].
+             * @default -100
+             */
+            v_min: number;
+        };
+        /**
          * Catalogue
          * @description What a worker offers.
          */
@@ -1205,6 +1465,72 @@ export interface components {
          */
         Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale";
         /**
+         * CemParameters
+         * @description The cross-entropy method over the parameters of a policy, with noise that fades (Szita & Lorincz 2006); discrete or box actions.
+         */
+        CemParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default tanh
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Elite Fraction
+             * @description Share of the candidates, those with the best returns, that the next generation is drawn around; at least one.
+             * @default 0.1
+             */
+            elite_fraction: number;
+            /**
+             * Episodes Per Candidate
+             * @description Episodes whose mean return ranks a candidate.
+             * @default 1
+             */
+            episodes_per_candidate: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of the policy; none make it linear.
+             * @default []
+             */
+            hidden_sizes: number[];
+            /**
+             * Initial Std
+             * @description Standard deviation of each parameter in the first generation, around 0.
+             * @default 10
+             */
+            initial_std: number;
+            /**
+             * Learning Rate
+             * @description Share of the way that mean and variance go to those of the best candidates at each generation.
+             * @default 1
+             */
+            learning_rate: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "cem";
+            /**
+             * Noise
+             * @description Variance that is added after the first generation, so that the search does not come to rest too early.
+             * @default 5
+             */
+            noise: number;
+            /**
+             * Noise Generations
+             * @description Generations over which that variance falls linearly to 0.
+             * @default 50
+             */
+            noise_generations: number;
+            /**
+             * Population Size
+             * @description Candidates per generation, which is one update. Each of the `env.num_envs` environments plays one of them at a time.
+             * @default 100
+             */
+            population_size: number;
+        };
+        /**
          * Claim
          * @description A worker asks for a job that it was rung for.
          */
@@ -1238,10 +1564,10 @@ export interface components {
             work_order: components["schemas"]["WorkOrder"];
         };
         /**
-         * DqnParameters
-         * @description Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016); needs a discrete action space.
+         * DdpgParameters
+         * @description Deep deterministic policy gradient (Lillicrap et al. 2016).
          */
-        DqnParameters: {
+        DdpgParameters: {
             /**
              * Activation
              * @description Non-linearity between layers.
@@ -1249,6 +1575,112 @@ export interface components {
              * @enum {string}
              */
             activation: "relu" | "tanh";
+            /**
+             * Actor Learning Rate
+             * @description Adam step size of the policy; a schedule of the learning rate moves it in proportion.
+             * @default 0.0001
+             */
+            actor_learning_rate: number;
+            /**
+             * Batch Size
+             * @description Transitions per update.
+             * @default 64
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 1000000
+             */
+            buffer_size: number;
+            /**
+             * Critic Weight Decay
+             * @description Weight of the squared parameters in the critic's loss, halved: what is added to the gradient is this times the parameters.
+             * @default 0.01
+             */
+            critic_weight_decay: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of every network.
+             * @default [
+             *       256,
+             *       256
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size of the critic.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update, with actions drawn evenly from the space.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "ddpg";
+            /**
+             * Noise
+             * @description Kind of the noise on actions: wandering within an episode with theta 0.15, or independent from step to step.
+             * @default ornstein_uhlenbeck
+             * @enum {string}
+             */
+            noise: "ornstein_uhlenbeck" | "gaussian";
+            /**
+             * Noise Scale
+             * @description Size of the steps of the noise on actions, which lie in [-1, 1].
+             * @default 0.2
+             */
+            noise_scale: number;
+            /**
+             * Tau
+             * @description Share of the way that the target networks go towards the networks at each update.
+             * @default 0.001
+             */
+            tau: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 1
+             */
+            updates_per_train: number;
+        };
+        /**
+         * DqnParameters
+         * @description Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt et al. 2016), and what was added to it since.
+         */
+        DqnParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers; convolutions have rectifiers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Adam Epsilon
+             * @description Added to the root of Adam's second moment.
+             * @default 1e-8
+             */
+            adam_epsilon: number;
             /**
              * Batch Size
              * @description Transitions per update.
@@ -1267,6 +1699,12 @@ export interface components {
              * @default true
              */
             double: boolean;
+            /**
+             * Dueling
+             * @description Streams for the value of the state and the advantages of the actions (Wang et al. 2016), each with the last hidden layer.
+             * @default false
+             */
+            dueling: boolean;
             /**
              * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
@@ -1293,7 +1731,7 @@ export interface components {
             gamma: number;
             /**
              * Hidden Sizes
-             * @description Units of each hidden layer.
+             * @description Units of each hidden layer; where observations are images, of those behind the convolutions.
              * @default [
              *       64,
              *       64
@@ -1326,10 +1764,24 @@ export interface components {
              */
             max_grad_norm: number | null;
             /**
+             * N Step
+             * @description Rewards that are summed up before the bootstrap.
+             * @default 1
+             */
+            n_step: number;
+            /**
              * @description Name of the agent. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             name: "dqn";
+            /**
+             * Noisy
+             * @description Noisy last two layers (Fortunato et al. 2018), which explore by themselves: set both epsilons to 0.
+             * @default false
+             */
+            noisy: boolean;
+            /** @description Sampling in proportion to errors; `null` samples evenly. */
+            prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
              * Target Update Every
              * @description Updates between two copies of the online network into the target network.
@@ -1340,6 +1792,150 @@ export interface components {
              * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 1
+             */
+            updates_per_train: number;
+        };
+        /**
+         * DrqnParameters
+         * @description Deep recurrent Q-network (Hausknecht & Stone 2015), for observations that do not show all of the state.
+         *
+         *     Learns from sequences that begin anywhere with an empty memory, the first steps of which may only fill it (Kapturowski et al. 2019).
+         */
+        DrqnParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers; convolutions have rectifiers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Adam Epsilon
+             * @description Added to the root of Adam's second moment.
+             * @default 1e-8
+             */
+            adam_epsilon: number;
+            /**
+             * Batch Size
+             * @description Sequences per update.
+             * @default 32
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 100000
+             */
+            buffer_size: number;
+            /**
+             * Burn In
+             * @description First env_steps of a sequence, which only fill the memory.
+             * @default 0
+             */
+            burn_in: number;
+            /**
+             * Cell
+             * @description Kind of the recurrent layer.
+             * @default lstm
+             * @enum {string}
+             */
+            cell: "lstm" | "gru";
+            /**
+             * Double
+             * @description Choose the next action with the online network and value it with the target network.
+             * @default true
+             */
+            double: boolean;
+            /**
+             * Epsilon Decay Steps
+             * @description env_steps over which epsilon falls linearly.
+             * @default 10000
+             */
+            epsilon_decay_steps: number;
+            /**
+             * Epsilon End
+             * @description Probability of a random action from `epsilon_decay_steps` on.
+             * @default 0.05
+             */
+            epsilon_end: number;
+            /**
+             * Epsilon Start
+             * @description Probability of a random action at env_step 0.
+             * @default 1
+             */
+            epsilon_start: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer before the recurrent one; where observations are images, behind the convolutions.
+             * @default [
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * Loss
+             * @description Loss on the temporal-difference error.
+             * @default huber
+             * @enum {string}
+             */
+            loss: "huber" | "mse";
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 10
+             */
+            max_grad_norm: number | null;
+            /**
+             * Memory Units
+             * @description Units of the recurrent layer.
+             * @default 64
+             */
+            memory_units: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "drqn";
+            /**
+             * Sequence Length
+             * @description env_steps of a sequence, those that only fill the memory included.
+             * @default 16
+             */
+            sequence_length: number;
+            /**
+             * Target Update Every
+             * @description Updates between two copies of the online network into the target network.
+             * @default 500
+             */
+            target_update_every: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 4
              */
             train_every: number;
             /**
@@ -2068,6 +2664,155 @@ export interface components {
             status: "ok";
         };
         /**
+         * IqnParameters
+         * @description Implicit quantile network (Dabney et al. 2018), which learns the quantiles of returns.
+         */
+        IqnParameters: {
+            /**
+             * Acting Fractions
+             * @description Quantile fractions whose mean is the value of an action, K.
+             * @default 32
+             */
+            acting_fractions: number;
+            /**
+             * Activation
+             * @description Non-linearity between layers; convolutions have rectifiers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Adam Epsilon
+             * @description Added to the root of Adam's second moment.
+             * @default 1e-8
+             */
+            adam_epsilon: number;
+            /**
+             * Batch Size
+             * @description Transitions per update.
+             * @default 64
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 100000
+             */
+            buffer_size: number;
+            /**
+             * Cosines
+             * @description Cosines that a fraction is embedded by.
+             * @default 64
+             */
+            cosines: number;
+            /**
+             * Double
+             * @description Choose the next action with the online network and value it with the target network.
+             * @default false
+             */
+            double: boolean;
+            /**
+             * Epsilon Decay Steps
+             * @description env_steps over which epsilon falls linearly.
+             * @default 10000
+             */
+            epsilon_decay_steps: number;
+            /**
+             * Epsilon End
+             * @description Probability of a random action from `epsilon_decay_steps` on.
+             * @default 0.05
+             */
+            epsilon_end: number;
+            /**
+             * Epsilon Start
+             * @description Probability of a random action at env_step 0.
+             * @default 1
+             */
+            epsilon_start: number;
+            /**
+             * Fractions
+             * @description Quantile fractions per sample of the present values, N; 64 in the paper, which shows 8 to do nearly as well.
+             * @default 8
+             */
+            fractions: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer; where observations are images, of those behind the convolutions.
+             * @default [
+             *       64,
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Kappa
+             * @description Error up to which the loss is quadratic.
+             * @default 1
+             */
+            kappa: number;
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 10
+             */
+            max_grad_norm: number | null;
+            /**
+             * N Step
+             * @description Rewards that are summed up before the bootstrap.
+             * @default 1
+             */
+            n_step: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "iqn";
+            /** @description Sampling in proportion to errors; `null` samples evenly. */
+            prioritized?: components["schemas"]["PrioritizedReplay"] | null;
+            /**
+             * Target Fractions
+             * @description Quantile fractions per sample of the target, N'; 64 in the paper.
+             * @default 8
+             */
+            target_fractions: number;
+            /**
+             * Target Update Every
+             * @description Updates between two copies of the online network into the target network.
+             * @default 500
+             */
+            target_update_every: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 1
+             */
+            updates_per_train: number;
+        };
+        /**
          * JobAction
          * @description Body of pause, resume and cancel.
          */
@@ -2387,6 +3132,99 @@ export interface components {
             updates?: number | null;
         };
         /**
+         * NafParameters
+         * @description Q-learning with normalised advantage functions (Gu et al. 2016).
+         */
+        NafParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Batch Size
+             * @description Transitions per update.
+             * @default 64
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 1000000
+             */
+            buffer_size: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of every network.
+             * @default [
+             *       256,
+             *       256
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update, with actions drawn evenly from the space.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             */
+            max_grad_norm?: number | null;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "naf";
+            /**
+             * Noise
+             * @description Kind of the noise on actions: wandering within an episode with theta 0.15, or independent from step to step.
+             * @default gaussian
+             * @enum {string}
+             */
+            noise: "ornstein_uhlenbeck" | "gaussian";
+            /**
+             * Noise Scale
+             * @description Size of the steps of the noise on actions, which lie in [-1, 1].
+             * @default 0.2
+             */
+            noise_scale: number;
+            /**
+             * Tau
+             * @description Share of the way that the target network goes towards the network at each update.
+             * @default 0.001
+             */
+            tau: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 5
+             */
+            updates_per_train: number;
+        };
+        /**
          * NanGuard
          * @description Ends the run as `diverged` after a number of consecutive updates whose loss is not finite.
          */
@@ -2617,7 +3455,7 @@ export interface components {
         };
         /**
          * PpoParameters
-         * @description Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation; discrete or box actions.
+         * @description Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation; any actions but composites.
          */
         PpoParameters: {
             /**
@@ -2690,6 +3528,18 @@ export interface components {
              */
             normalize_advantages: boolean;
             /**
+             * Normalize Observations
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @default false
+             */
+            normalize_observations: boolean;
+            /**
+             * Normalize Rewards
+             * @description Divide rewards by the running standard deviation of the discounted return.
+             * @default false
+             */
+            normalize_rewards: boolean;
+            /**
              * Passes
              * @description Passes over each rollout.
              * @default 4
@@ -2712,6 +3562,30 @@ export interface components {
              * @default 0.5
              */
             value_coefficient: number;
+        };
+        /**
+         * PrioritizedReplay
+         * @description Sampling in proportion to errors (Schaul et al. 2016, proportional variant).
+         */
+        PrioritizedReplay: {
+            /**
+             * Alpha
+             * @description How much errors count: 0 samples evenly.
+             * @default 0.6
+             */
+            alpha: number;
+            /**
+             * Anneal Updates
+             * @description Updates over which `beta` rises linearly to 1.
+             * @default 100000
+             */
+            anneal_updates: number;
+            /**
+             * Beta
+             * @description How much of the bias is corrected at the beginning; 1 all of it.
+             * @default 0.4
+             */
+            beta: number;
         };
         /**
          * Problem
@@ -2796,6 +3670,144 @@ export interface components {
             };
         };
         /**
+         * RainbowParameters
+         * @description Rainbow (Hessel et al. 2018): distributional, double, dueling, noisy, prioritized, n-step, all at once.
+         */
+        RainbowParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers; convolutions have rectifiers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Adam Epsilon
+             * @description Added to the root of Adam's second moment.
+             * @default 1e-8
+             */
+            adam_epsilon: number;
+            /**
+             * Atoms
+             * @description Returns that the distribution is made of, evenly from `v_min` to `v_max`.
+             * @default 51
+             */
+            atoms: number;
+            /**
+             * Batch Size
+             * @description Transitions per update.
+             * @default 64
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 100000
+             */
+            buffer_size: number;
+            /**
+             * Epsilon Decay Steps
+             * @description env_steps over which epsilon falls linearly.
+             * @default 10000
+             */
+            epsilon_decay_steps: number;
+            /**
+             * Epsilon End
+             * @description Probability of a random action from `epsilon_decay_steps` on.
+             * @default 0
+             */
+            epsilon_end: number;
+            /**
+             * Epsilon Start
+             * @description Probability of a random action at env_step 0; the noisy layers explore.
+             * @default 0
+             */
+            epsilon_start: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer; where observations are images, of those behind the convolutions.
+             * @default [
+             *       64,
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 10
+             */
+            max_grad_norm: number | null;
+            /**
+             * N Step
+             * @description Rewards that are summed up before the bootstrap.
+             * @default 3
+             */
+            n_step: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "rainbow";
+            /**
+             * @description Sampling in proportion to the Kullback-Leibler divergence.
+             * @default {
+             *       "alpha": 0.5,
+             *       "anneal_updates": 100000,
+             *       "beta": 0.4
+             *     }
+             */
+            prioritized: components["schemas"]["PrioritizedReplay"];
+            /**
+             * Target Update Every
+             * @description Updates between two copies of the online network into the target network.
+             * @default 500
+             */
+            target_update_every: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 1
+             */
+            updates_per_train: number;
+            /**
+             * V Max
+             * @description Greatest return told apart, discounted; greater ones count as it. The paper has 10.
+             * @default 100
+             */
+            v_max: number;
+            /**
+             * V Min
+             * @description Least return told apart, discounted; lesser ones count as it. The paper has -10, for rewards clipped to [-1, 1].
+             * @default -100
+             */
+            v_min: number;
+        };
+        /**
          * RegisteredAgent
          * @description An agent that a distribution on the workers registers under the entry point group `palestra.agents`.
          */
@@ -2876,6 +3888,93 @@ export interface components {
             work_order_versions: number[];
             /** Worker Id */
             worker_id: string;
+        };
+        /**
+         * ReinforceParameters
+         * @description Policy gradient on whole episodes (Williams 1992), with a learned baseline where wanted; any actions but composites.
+         */
+        ReinforceParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default tanh
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Baseline
+             * @description Subtract a learned value from the returns; without it, the mean return of all steps where `normalize_advantages` is set.
+             * @default true
+             */
+            baseline: boolean;
+            /**
+             * Entropy Coefficient
+             * @description Weight of the entropy bonus.
+             * @default 0
+             */
+            entropy_coefficient: number;
+            /**
+             * Episodes
+             * @description Whole episodes collected per update.
+             * @default 8
+             */
+            episodes: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of the policy and of the value network.
+             * @default [
+             *       64,
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 0.5
+             */
+            max_grad_norm: number | null;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "reinforce";
+            /**
+             * Normalize Advantages
+             * @description Shift and scale what weighs the gradient to mean 0 and standard deviation 1.
+             * @default true
+             */
+            normalize_advantages: boolean;
+            /**
+             * Normalize Observations
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @default false
+             */
+            normalize_observations: boolean;
+            /**
+             * Normalize Rewards
+             * @description Divide rewards by the running standard deviation of the discounted return.
+             * @default false
+             */
+            normalize_rewards: boolean;
+            /**
+             * Value Coefficient
+             * @description Weight of the value loss.
+             * @default 0.5
+             */
+            value_coefficient: number;
         };
         /**
          * Release
@@ -2966,7 +4065,7 @@ export interface components {
          */
         RlDefinition: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -3038,7 +4137,7 @@ export interface components {
          */
         RlDefinitionInput: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -3152,6 +4251,34 @@ export interface components {
             state: components["schemas"]["RunState"];
         };
         /**
+         * RunEnd
+         * @description How one run of a pack ended within an attempt.
+         */
+        RunEnd: {
+            cause: components["schemas"]["Cause"];
+            /**
+             * Env Step
+             * @default 0
+             */
+            env_step: number;
+            /**
+             * Episode
+             * @default 0
+             */
+            episode: number;
+            failure?: components["schemas"]["Failure"] | null;
+            outcome: components["schemas"]["Outcome"];
+            /** @default fresh */
+            resume_quality: components["schemas"]["ResumeQuality"];
+            /** Run Id */
+            run_id: string;
+            /**
+             * Update
+             * @default 0
+             */
+            update: number;
+        };
+        /**
          * RunOrder
          * @description One run of a work order. A pack carries several.
          */
@@ -3234,6 +4361,98 @@ export interface components {
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
+        };
+        /**
+         * SacParameters
+         * @description Soft actor-critic with a learned temperature (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications").
+         */
+        SacParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Batch Size
+             * @description Transitions per update.
+             * @default 256
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 1000000
+             */
+            buffer_size: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of every network.
+             * @default [
+             *       256,
+             *       256
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Initial Temperature
+             * @description Weight of the entropy at the first update.
+             * @default 1
+             */
+            initial_temperature: number;
+            /**
+             * Learn Temperature
+             * @description Move the temperature so that the policy's entropy comes to `target_entropy`; else it stays.
+             * @default true
+             */
+            learn_temperature: boolean;
+            /**
+             * Learning Rate
+             * @description Adam step size of policy, critics and temperature.
+             * @default 0.0003
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update, with actions drawn evenly from the space.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "sac";
+            /**
+             * Target Entropy
+             * @description Entropy in nats that the temperature aims at; `null` takes minus the number of entries of an action.
+             */
+            target_entropy?: number | null;
+            /**
+             * Tau
+             * @description Share of the way that the target critics go towards the critics at each update.
+             * @default 0.005
+             */
+            tau: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 1
+             */
+            updates_per_train: number;
         };
         /**
          * Sb3Parameters
@@ -3660,14 +4879,11 @@ export interface components {
              * @default
              */
             dtype: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "discrete" | "box" | "other";
+            /** Kind */
+            kind: ("discrete" | "box" | "multi_discrete" | "multi_binary") | ("dict" | "tuple" | "other");
             /**
              * N
-             * @description Number of actions of a discrete space.
+             * @description Number of actions of a discrete space; `null` where it is known only once the environment is made.
              */
             n?: number | null;
             /**
@@ -3985,6 +5201,105 @@ export interface components {
             wall: number;
         };
         /**
+         * Td3Parameters
+         * @description Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018).
+         */
+        Td3Parameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default relu
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Batch Size
+             * @description Transitions per update.
+             * @default 100
+             */
+            batch_size: number;
+            /**
+             * Buffer Size
+             * @description Capacity of the replay memory in transitions.
+             * @default 1000000
+             */
+            buffer_size: number;
+            /**
+             * Exploration Noise
+             * @description Standard deviation of the noise on actions, which lie in [-1, 1], while training data are collected.
+             * @default 0.1
+             */
+            exploration_noise: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of every network.
+             * @default [
+             *       256,
+             *       256
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Learning Starts
+             * @description env_steps collected before the first update, with actions drawn evenly from the space.
+             * @default 1000
+             */
+            learning_starts: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "td3";
+            /**
+             * Policy Delay
+             * @description Updates of the critics per update of the policy and the target networks.
+             * @default 2
+             */
+            policy_delay: number;
+            /**
+             * Target Noise
+             * @description Standard deviation of the noise on the target policy's actions.
+             * @default 0.2
+             */
+            target_noise: number;
+            /**
+             * Target Noise Clip
+             * @description Largest size of that noise.
+             * @default 0.5
+             */
+            target_noise_clip: number;
+            /**
+             * Tau
+             * @description Share of the way that the target networks go towards the networks at each update of the policy.
+             * @default 0.005
+             */
+            tau: number;
+            /**
+             * Train Every
+             * @description env_steps between two calls to learn.
+             * @default 1
+             */
+            train_every: number;
+            /**
+             * Updates Per Train
+             * @description Updates made by one call to learn.
+             * @default 1
+             */
+            updates_per_train: number;
+        };
+        /**
          * TelemetryAck
          * @description Answer to a batch: everything up to `acked_seq` is committed.
          */
@@ -4041,6 +5356,111 @@ export interface components {
             scopes: components["schemas"]["Scope"][];
             /** Secret */
             secret?: string | null;
+        };
+        /**
+         * TrpoParameters
+         * @description Trust region policy optimisation (Schulman et al. 2015) with generalised advantage estimation; any actions but composites.
+         */
+        TrpoParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default tanh
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Conjugate Gradient Steps
+             * @description Iterations towards the natural gradient.
+             * @default 10
+             */
+            conjugate_gradient_steps: number;
+            /**
+             * Damping
+             * @description Added to the diagonal of the Fisher matrix.
+             * @default 0.1
+             */
+            damping: number;
+            /**
+             * Gae Lambda
+             * @description Trace decay of generalised advantage estimation.
+             * @default 0.95
+             */
+            gae_lambda: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of the policy and of the value network.
+             * @default [
+             *       64,
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size of the value function; the policy's step follows from `max_kl`.
+             * @default 0.001
+             */
+            learning_rate: number;
+            /**
+             * Line Search Steps
+             * @description Step sizes that are tried, each half of the one before.
+             * @default 10
+             */
+            line_search_steps: number;
+            /**
+             * Max Kl
+             * @description Bound of the mean KL divergence between the policies before and after an update (delta).
+             * @default 0.01
+             */
+            max_kl: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "trpo";
+            /**
+             * Normalize Advantages
+             * @description Shift and scale the advantages of each rollout to mean 0 and standard deviation 1.
+             * @default true
+             */
+            normalize_advantages: boolean;
+            /**
+             * Normalize Observations
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @default false
+             */
+            normalize_observations: boolean;
+            /**
+             * Normalize Rewards
+             * @description Divide rewards by the running standard deviation of the discounted return.
+             * @default false
+             */
+            normalize_rewards: boolean;
+            /**
+             * Rollout Steps
+             * @description Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout.
+             * @default 256
+             */
+            rollout_steps: number;
+            /**
+             * Value Minibatch Size
+             * @description Transitions per update of the value function.
+             * @default 128
+             */
+            value_minibatch_size: number;
+            /**
+             * Value Passes
+             * @description Passes of the value function over each rollout.
+             * @default 5
+             */
+            value_passes: number;
         };
         /**
          * Video

@@ -10,7 +10,11 @@ from palestra.contract.agents.continuous import NafParameters as NafParameters
 from palestra.contract.agents.continuous import SacParameters as SacParameters
 from palestra.contract.agents.continuous import Td3Parameters as Td3Parameters
 from palestra.contract.agents.evolution import CemParameters as CemParameters
+from palestra.contract.agents.on_policy import A2cParameters as A2cParameters
 from palestra.contract.agents.on_policy import PpoParameters as PpoParameters
+from palestra.contract.agents.on_policy import RecurrentPpoParameters as RecurrentPpoParameters
+from palestra.contract.agents.on_policy import ReinforceParameters as ReinforceParameters
+from palestra.contract.agents.on_policy import TrpoParameters as TrpoParameters
 from palestra.contract.agents.q_learning import C51Parameters as C51Parameters
 from palestra.contract.agents.q_learning import DqnParameters as DqnParameters
 from palestra.contract.agents.q_learning import DrqnParameters as DrqnParameters
@@ -49,6 +53,9 @@ BuiltinAgent = (
     | RainbowParameters
     | DrqnParameters
     | PpoParameters
+    | A2cParameters
+    | ReinforceParameters
+    | TrpoParameters
     | SacParameters
     | Td3Parameters
     | DdpgParameters
@@ -56,7 +63,23 @@ BuiltinAgent = (
     | CemParameters
     | Sb3Parameters
 )
-BUILTIN_AGENTS: Final = ("dqn", "ppo", "sb3", "c51", "iqn", "rainbow", "drqn", "sac", "td3", "ddpg", "naf", "cem")
+BUILTIN_AGENTS: Final = (
+    "dqn",
+    "ppo",
+    "sb3",
+    "c51",
+    "iqn",
+    "rainbow",
+    "drqn",
+    "sac",
+    "td3",
+    "ddpg",
+    "naf",
+    "cem",
+    "a2c",
+    "reinforce",
+    "trpo",
+)
 """Names that no distribution can take."""
 
 

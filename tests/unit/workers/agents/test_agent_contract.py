@@ -7,10 +7,20 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from palestra.contract.agents import C51Parameters, DqnParameters, DrqnParameters, IqnParameters, PpoParameters, RainbowParameters
+from palestra.contract.agents import (
+    A2cParameters,
+    C51Parameters,
+    DqnParameters,
+    DrqnParameters,
+    IqnParameters,
+    PpoParameters,
+    RainbowParameters,
+    ReinforceParameters,
+    TrpoParameters,
+)
 from palestra.contract.agents.common import PrioritizedReplay
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience, leaves
-from workers.agents import c51, dqn, drqn, gradients, iqn, ppo, rainbow
+from workers.agents import a2c, c51, dqn, drqn, gradients, iqn, ppo, rainbow, reinforce, trpo
 from workers.core.protocols import Agent, Stateful
 from workers.core.rng import global_state
 from workers.core.types import StateTree
@@ -25,6 +35,14 @@ CASES = {
     "ppo-discrete": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Discrete(4, start=2)),
     "ppo-box": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Box(-2, 2, (2,), np.float32)),
     "ppo-box-double": (ppo.build, PpoParameters(rollout_steps=20, minibatch_size=20), spaces.Box(-2, 2, (1, 2), np.float64)),
+    "ppo-normalising": (
+        ppo.build,
+        PpoParameters(rollout_steps=20, minibatch_size=20, normalize_observations=True, normalize_rewards=True),
+        spaces.MultiDiscrete([2, 3], start=[0, 4]),
+    ),
+    "a2c": (a2c.build, A2cParameters(rollout_steps=20), spaces.MultiBinary((2, 2))),
+    "reinforce": (reinforce.build, ReinforceParameters(episodes=2), spaces.Discrete(3)),
+    "trpo": (trpo.build, TrpoParameters(rollout_steps=20, value_minibatch_size=20), spaces.Box(-2, 2, (2,), np.float32)),
 }
 
 
@@ -39,13 +57,14 @@ def trained(case, seed=0, **more) -> Agent:
     rng = np.random.default_rng(0)
     for _ in range(2):
         agent.observe(experience(agent, 20, 2, rng))
-        assert agent.learn(3).updates == 3
+        assert 1 <= agent.learn(3).updates <= 3
     return agent
 
 
 def parameters(agent: Agent) -> StateTree:
     state = agent.state_dict()
-    return state.get("learning", state)["parameters"]
+    learning = state.get("learning", state)
+    return learning["values" if "values" in learning else "parameters"]  # TRPO's policy has a step of its own
 
 
 def test_the_protocol_is_kept(case) -> None:
@@ -119,7 +138,7 @@ def test_nothing_is_learnt_in_eval_mode_however_it_is_left(case) -> None:
     assert len(agent.memory) == kept
     assert_same_state(before, parameters(agent))
     agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
-    assert agent.learn(2).updates == 2
+    assert 1 <= agent.learn(2).updates <= 2
 
 
 def test_the_learning_rate_of_zero_stops_the_parameters(case) -> None:
