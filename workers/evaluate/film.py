@@ -13,6 +13,7 @@ from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent
 from workers.core.rng import preserved_global_state
 from workers.core.types import Array
+from workers.evaluate.evaluator import Told
 
 _DEFAULT_FPS = 30.0
 
@@ -34,6 +35,7 @@ class Film:
             raise DefinitionError("the environment cannot be filmed: it has no render mode rgb_array; leave the hook video out")
         self._env = env
         self._agent = agent
+        self._told: Told | None = getattr(agent, "observe_evaluation", None)
         self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
 
     @property
@@ -45,17 +47,23 @@ class Film:
         """Yields the pictures of one episode, uint8 [height, width, 3], from its reset to its end, at most `most` of them."""
         with preserved_global_state(), self._agent.eval_mode():
             observation, _ = self._env.reset(seed=seed)
-            for _ in range(most - 1):
+            for left in range(most - 2, -1, -1):
                 yield self._picture()
                 action = self._agent.act(np.asarray(observation)[None], explore=False)[0]
-                observation, _, terminated, truncated, _ = self._env.step(int(action) if self._discrete else action)
-                if terminated or truncated:
+                observation, reward, terminated, truncated, _ = self._env.step(int(action) if self._discrete else action)
+                over = bool(terminated or truncated)
+                self._tell(observation, float(reward), bool(terminated), reset=over or not left)
+                if over:
                     break
             yield self._picture()
 
     def close(self) -> None:
         """Closes the environment."""
         self._env.close()
+
+    def _tell(self, observation: Any, reward: float, terminated: bool, *, reset: bool) -> None:
+        if self._told is not None:
+            self._told(np.asarray(observation)[None], np.array([reward]), np.array([terminated]), np.array([reset]))
 
     def _picture(self) -> Array:
         return np.asarray(self._env.render())

@@ -52,6 +52,25 @@ def test_the_film_shows_the_very_episode_that_was_counted() -> None:
     film.close()
 
 
+def test_an_agent_that_asks_for_it_hears_of_each_step_of_a_film() -> None:
+    class Listening(Leaning):
+        def __init__(self) -> None:
+            self.resets: list[bool] = []
+
+        def observe_evaluation(self, observation: Any, reward: Any, terminated: Any, reset: Any) -> None:
+            assert (observation.shape, reward.tolist(), terminated.shape) == ((1, 4), [1.0], (1,))
+            self.resets += reset.tolist()
+
+    agent: Any = Listening()
+    film = Film(gym.make("CartPole-v1", render_mode="rgb_array"), agent)
+    whole = len(list(film.frames(3, 1_000))) - 1
+    assert agent.resets == [False] * (whole - 1) + [True]
+    agent.resets.clear()
+    assert len(list(film.frames(3, 7))) == 7
+    assert agent.resets == [False] * 5 + [True]
+    film.close()
+
+
 def test_an_environment_without_pictures_is_refused() -> None:
     with pytest.raises(DefinitionError, match="rgb_array"):
         Film(gym.make("CartPole-v1"), AGENT)
