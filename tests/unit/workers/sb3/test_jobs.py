@@ -10,9 +10,10 @@ import tests.support.odd_envs  # noqa: F401 - registers
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import AttemptReport
 from palestra.telemetry.spool import SpoolReader
-from tests.support.trainings import definition, work_order
-from tests.unit.workers.sb3.sb3_kit import document
+from tests.support.trainings import definition, load, work_order
+from tests.unit.workers.sb3.sb3_kit import Sb3Trained, document
 from workers.child import main
+from workers.entrypoints.jobs import native
 from workers.machine.attempts import AttemptDirectory
 
 
@@ -39,6 +40,17 @@ def test_a_training_that_exports_and_is_evaluated_as_it_goes(tmp_path: Path) -> 
     assert (report.outcome, report.cause, report.env_step) == (Outcome.SUCCEEDED, Cause.BUDGET, 200), report.failure
     exported = {path.name for path in directory.exports.rglob("*") if path.is_file()}
     assert exported == {"weights.safetensors", "policy.json", "policy.pt2"}
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
+def test_a_snapshot_is_evaluated_again_with_the_same_result(algorithm, tmp_path: Path) -> None:
+    order = work_order(document(algorithm, loop={"env_steps": 60}))
+    run = Sb3Trained(order, tmp_path / "snapshots").run()
+    (last,) = [record for record in run.dumped() if record["type"] == "evaluation"]
+    assert last["final"]
+    again = order.runs[0].model_copy(update={"evaluation_seed": last["seed"]})
+    made = native.evaluate(order.definition, again, load(order, run.snapshot_at("finish")[0]), 0.0, "cpu")
+    assert list(made.returns) == last["returns"]
 
 
 @pytest.mark.parametrize(("algorithm", "at"), [("DQN", 44), ("PPO", 32)])
