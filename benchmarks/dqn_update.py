@@ -11,6 +11,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,21 +19,22 @@ from gymnasium import spaces
 from torch import nn
 
 from palestra.contract.agents import DqnParameters
-from workers.agents.adam import AdamState
-from workers.agents.dqn import Batch, DqnAgent
+from workers.agents.dqn import build
 from workers.agents.gradients import functional_gradient, runnable
+from workers.agents.replay import Batch, ReplayAgent
+from workers.agents.state import map_tensors
 from workers.core.types import AgentContext
 
 ROUNDS = 11
 
 
-def agent_of(hyper: DqnParameters, seed: int = 0) -> DqnAgent:
-    return DqnAgent(hyper, AgentContext(spaces.Box(-1, 1, (4,), np.float32), spaces.Discrete(2), 8, seed))
+def agent_of(hyper: DqnParameters, seed: int = 0) -> ReplayAgent:
+    return build(hyper, AgentContext(spaces.Box(-1, 1, (4,), np.float32), spaces.Discrete(2), 8, seed))
 
 
 def batch_of(size: int) -> Batch:
     random = torch.randn(size, 4), torch.randint(2, (size,)), torch.ones(size), torch.randn(size, 4)
-    return Batch(*random, torch.rand(size) < 0.05)
+    return Batch(*random, 0.99 * (torch.rand(size) > 0.05).float(), torch.ones(size), ())
 
 
 def module_style(hyper: DqnParameters, batch: Batch, *, fused: bool) -> Callable[[], object]:
@@ -48,7 +50,7 @@ def module_style(hyper: DqnParameters, batch: Batch, *, fused: bool) -> Callable
         with torch.no_grad():
             best = online(batch.next_observation).argmax(1, keepdim=True)
             bootstrap = target(batch.next_observation).gather(1, best).squeeze(1)
-            wanted = batch.reward + hyper.gamma * bootstrap.masked_fill(batch.terminated, 0.0)
+            wanted = batch.reward + batch.discount * bootstrap
         value = online(batch.observation).gather(1, batch.action.unsqueeze(1)).squeeze(1)
         loss = nn.functional.huber_loss(value, wanted)
         optimizer.zero_grad()
@@ -59,26 +61,27 @@ def module_style(hyper: DqnParameters, batch: Batch, *, fused: bool) -> Callable
     return update
 
 
-def stepper(update: Callable[..., tuple[object, ...]], state: list[object], batch: Batch) -> Callable[[], object]:
+def stepper(update: Callable[..., Any], state: Any, batch: Batch) -> Callable[[], object]:
+    held = [state]
+
     def step() -> None:
-        state[:] = update(*state, batch)[:3]
+        held[0] = update(held[0], batch)[0]
 
     return step
 
 
 def pure_style(hyper: DqnParameters, batch: Batch, *, compiled: bool) -> Callable[[], object]:
     agent = agent_of(hyper)
-    update = runnable(agent._math.update, mode="compiled" if compiled else "eager")  # noqa: SLF001
-    return stepper(update, [agent._weights.vector, agent._targets, agent._weights.optimizer], batch)  # noqa: SLF001
+    update = runnable(agent.algorithm.update, mode="compiled" if compiled else "eager")
+    return stepper(update, agent.learning_state, batch)
 
 
 def stacked_style(hyper: DqnParameters, batch: Batch, seeds: int) -> Callable[[], object]:
     agents = [agent_of(hyper, seed) for seed in range(seeds)]
-    vectors = torch.stack([agent._weights.vector for agent in agents])  # noqa: SLF001
-    optimizers = AdamState(*map(torch.stack, zip(*(agent._weights.optimizer for agent in agents), strict=True)))  # noqa: SLF001
-    math_ = agents[0]._math  # noqa: SLF001
-    update = torch.compile(torch.func.vmap(lambda *arguments: math_.update(functional_gradient, *arguments)), fullgraph=True)
-    return stepper(update, [vectors, vectors.clone(), optimizers], Batch(*(torch.stack([column] * seeds) for column in batch)))
+    states = map_tensors(lambda *leaves: torch.stack(leaves), *(agent.learning_state for agent in agents))
+    algorithm = agents[0].algorithm
+    update = torch.compile(torch.func.vmap(lambda *arguments: algorithm.update(functional_gradient, *arguments)), fullgraph=True)
+    return stepper(update, states, map_tensors(lambda leaf: torch.stack([leaf] * seeds), batch))
 
 
 def microseconds(step: Callable[[], object], calls: int) -> float:
