@@ -1,7 +1,9 @@
 """Atari games: preprocessing, seeds, the way back into an episode and the ends of episodes, by the wrappers and by ale-py's vector."""
 
+import sys
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -198,6 +200,13 @@ def test_the_counted_episode_is_the_one_that_is_filmed(way: str, shape: tuple[in
 def test_what_cannot_be_made_says_why(made: EnvSpec, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make_vector(made)
+
+
+def test_a_worker_without_the_games_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(gym.registry, "ALE/Breakout-v5", raising=False)
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    with pytest.raises(PartNotFoundError, match=r"pip install 'palestra\[atari\]'"):
+        make_vector(spec())
 
 
 def test_games_need_no_preprocessing() -> None:

@@ -79,7 +79,9 @@ def test_observations_that_are_no_arrays_are_refused(space: Any) -> None:
         array_layout(space)
 
 
-@pytest.mark.parametrize(("vectorization", "binary"), [("sync", False), ("sync", True), ("async", True)])
+@pytest.mark.parametrize(
+    ("vectorization", "binary"), [("sync", False), ("sync", True), pytest.param("async", True, marks=pytest.mark.slow)]
+)
 def test_a_vector_shows_the_declared_space_and_flat_arrays(vectorization: Any, binary: bool) -> None:
     spec = EnvSpec(id="OddNested-v0", num_envs=2, vectorization=vectorization, kwargs={"binary": binary})
     vector, other = make_vector(spec), make_vector(spec)
