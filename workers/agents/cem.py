@@ -77,9 +77,10 @@ class Cem:
         encoded = self._encoding.forward_numpy(observation)
         if not explore:
             return self._actions.to_space(self._raw(self._policy.forward_numpy(self._greedy, encoded)))
-        if self._playing is not self.memory.assigned:
-            self._playing = self.memory.assigned
-            self._stack = self._layout.split_array(self._population[self._playing])
+        assigned = self.memory.assigned
+        playing = assigned if len(encoded) == len(assigned) else np.resize(assigned, len(encoded))
+        if self._playing is not playing:
+            self._playing, self._stack = playing, self._layout.split_array(self._population[playing])
         return self._actions.to_space(self._raw(self._policy.forward_numpy(self._stack, encoded[:, None])[:, 0]))
 
     # Learner
