@@ -24,7 +24,7 @@ from workers.agents.sb3.state import ReplayArrays, is_finite, load_model_state, 
 from workers.core.absent import NoMemory
 from workers.core.errors import DefinitionError, NumericalFailureError
 from workers.core.protocols import Advance, Memory
-from workers.core.rng import derive_seed
+from workers.core.rng import derive_seed, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
 from workers.envs.spaces import action_layout
 
@@ -142,13 +142,15 @@ class Sb3Agent:
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns parameters with targets, optimiser states and counters; borrowed."""
-        return {**model_state(self._model), "learning_rate": self.learning_rate}
+        """Returns parameters with targets, optimiser states, counters and the generator of random actions; borrowed."""
+        drawn = generator_state(self._model.action_space.np_random)
+        return {**model_state(self._model), "learning_rate": self.learning_rate, "random_actions": drawn}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes them over; raises ValueError where they are of other networks."""
         load_model_state(self._model, state)
         self.learning_rate = float(state["learning_rate"])
+        load_generator_state(self._model.action_space.np_random, state["random_actions"])
 
 
 def _make_model(parameters: Sb3Parameters, env: LoopEnv, context: AgentContext) -> BaseAlgorithm:

@@ -96,6 +96,10 @@ def test_a_pause_is_followed_by_a_statistical_resume(algorithm, tmp_path: Path) 
     assert state["agent"]["counters"]["num_timesteps"] == 100
     assert state["memory"].get("pos", 100) == 100
 
+    fresh = Sb3Trained(work_order(definition), tmp_path / "fresh").run(pause_at=0)
+    fresh.agent.load_state_dict(state["agent"])
+    assert fresh.agent._model.action_space.sample() == paused.agent._model.action_space.sample()
+
     resumed = trained(tmp_path, definition, directory)
     assert resumed.exact is False
     assert resumed.result.reason is StopReason.BUDGET
