@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from palestra.contract.agents import DqnParameters
+from palestra.contract.agents import DqnParameters, PpoParameters
 from palestra.contract.envs import EnvSpec
 from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
-from workers.agents import dqn
+from workers.agents import dqn, ppo
 from workers.agents.gradients import eager_gradient, stacked
 from workers.agents.pack import Pack
 from workers.agents.state import map_tensors
@@ -33,7 +33,10 @@ SMALL = {
     "target_update_every": 7,
     "epsilon_decay_steps": 100,
 }
+ROLLOUT: Any = {"rollout_steps": 16, "minibatch_size": 16, "passes": 2, "hidden_sizes": (16,)}
 PACKABLE: dict[str, Any] = {
+    "ppo": (ppo.build, PpoParameters(**ROLLOUT)),
+    "ppo-kl-normalised": (ppo.build, PpoParameters(**ROLLOUT, target_kl=1e-3, normalize_observations=True, normalize_rewards=True)),
     "dqn": (dqn.build, DqnParameters(**SMALL)),
     "dqn-every-4": (dqn.build, DqnParameters(**SMALL, train_every=4, updates_per_train=2)),
 }
@@ -63,11 +66,16 @@ def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list
         agent = build(hyper, context(seed=seed))
         agent.observe(experience(agent, 100, 2, np.random.default_rng(seed)))
         states.append(map_tensors(cast, agent.learning_state))
-        streams.append([map_tensors(cast, drawn.batch) for drawn in agent.batches(count)])
+        drawn = [map_tensors(cast, one.batch) for one in agent.batches(count)]
+        streams.append([drawn[i % len(drawn)] for i in range(count)])
     return states, streams
 
 
-@pytest.mark.parametrize(("dtype", "count", "rtol"), [(torch.float64, 1_000, 1e-6), (torch.float32, 50, 1e-4)])
+@pytest.mark.parametrize("case", [PACKABLE[name] for name in PACKABLE if "kl" not in name], indirect=False)
+@pytest.mark.parametrize(
+    ("dtype", "count", "rtol"),
+    [pytest.param(torch.float64, 1_000, 1e-6, marks=pytest.mark.slow), (torch.float64, 60, 1e-6), (torch.float32, 50, 1e-4)],
+)
 def test_a_pack_learns_from_one_stream_what_each_learns_alone(case, dtype, count, rtol, default_dtype) -> None:
     default_dtype(dtype)
     build, hyper = case
@@ -88,7 +96,7 @@ def test_a_pack_learns_from_one_stream_what_each_learns_alone(case, dtype, count
 class Runs:
     """Engines of three runs on CartPole, each alone or all as a pack."""
 
-    def __init__(self, case, *, together: bool, budgets: tuple[int, ...] = (200, 200, 200), num_envs: int = 2) -> None:
+    def __init__(self, case, *, together: bool, budgets: tuple[int, ...] = (192, 192, 192), num_envs: int = 2) -> None:
         build, hyper = case
         self.envs = [make_vector(EnvSpec(id="CartPole-v1", num_envs=num_envs)) for _ in SEEDS]
         space = gym.make("CartPole-v1")
@@ -146,22 +154,22 @@ def test_runs_of_a_pack_are_those_that_train_alone(case) -> None:
     alone.run(together=False)
     for packed, lone in zip(states_of(together), states_of(alone), strict=True):
         assert_close({**packed, "clock": {**packed["clock"], "wall_seconds": 0}}, {**lone, "clock": {**lone["clock"], "wall_seconds": 0}})
-        assert packed["clock"]["updates"] == lone["clock"]["updates"] > 50
-        assert packed["clock"]["episodes"] == lone["clock"]["episodes"] > 3
+        assert packed["clock"]["updates"] == lone["clock"]["updates"] > 20
+        assert packed["clock"]["episodes"] == lone["clock"]["episodes"] > 2
 
 
 def test_members_that_end_early_leave_and_the_others_go_on(case) -> None:
-    together, alone = Runs(case, together=True, budgets=(80, 200, 120)), Runs(case, together=False, budgets=(80, 200, 120))
+    together, alone = Runs(case, together=True, budgets=(64, 192, 128)), Runs(case, together=False, budgets=(64, 192, 128))
     together.run(together=True)
     alone.run(together=False)
-    assert [engine.clock.env_steps for engine in together.engines] == [80, 200, 120]
+    assert [engine.clock.env_steps for engine in together.engines] == [64, 192, 128]
     for packed, lone in zip(states_of(together), states_of(alone), strict=True):
         assert_close(packed["agent"], lone["agent"])
         assert_close(packed["memory"], lone["memory"])
 
 
 def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
-    together, whole = Runs(case, together=True, budgets=(100, 100, 100)), Runs(case, together=False)
+    together, whole = Runs(case, together=True, budgets=(96, 96, 96)), Runs(case, together=False)
     together.run(together=True)
     rest = Runs(case, together=False)
     for engine, state in zip(rest.engines, states_of(together), strict=True):
@@ -173,7 +181,7 @@ def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
 
 
 def test_a_pack_goes_on_from_states_of_runs_alone(case) -> None:
-    alone = Runs(case, together=False, budgets=(100, 100, 100))
+    alone = Runs(case, together=False, budgets=(96, 96, 96))
     alone.run(together=False)
     together, whole = Runs(case, together=True), Runs(case, together=False)
     for engine, state in zip(together.engines, states_of(alone), strict=True):
@@ -192,7 +200,7 @@ def test_one_member_has_a_learning_rate_of_its_own(case) -> None:
     together.run(together=True)
     after = [face.state_dict()["learning"]["parameters"] for face in faces]
     assert_same_state(before[1], after[1])
-    assert not torch.equal(before[0]["q.0.weight"], after[0]["q.0.weight"])
+    assert not all(torch.equal(before[0][name], after[0][name]) for name in before[0])
     assert faces[1].learning_rate == 0.0
     assert faces[0].learning_rate > 0.0
 
