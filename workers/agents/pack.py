@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.gradients import stacked
+from workers.agents.replay import cycle_of
 from workers.agents.state import map_tensors
 from workers.core.protocols import Memory
 from workers.core.types import Array, CollectPlan, CompileMode, Experience, LearnReport, LearnSchedule, StateTree
@@ -42,6 +43,8 @@ class Packable(Protocol):
     def algorithm(self) -> Any: ...
     @property
     def memory(self) -> Memory: ...
+    @property
+    def phase(self) -> int: ...
     @property
     def report_names(self) -> tuple[str, ...]: ...
     @property
@@ -78,7 +81,9 @@ class Pack:
         self._agents = list(agents)
         self._algorithm = first.algorithm
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
-        self._update = stacked(first.algorithm.update, mode=mode)
+        cycle = cycle_of(first.algorithm)
+        together = {update: stacked(update, mode=mode) for update in cycle}
+        self._cycle = [together[update] for update in cycle]
         self._rows = list(range(len(agents)))
         """Which agent each row of the stack is of; those that left stay until half of the rows are theirs."""
         self._live = set(self._rows)
@@ -156,7 +161,7 @@ class Pack:
         while drawn := {index: one for index, stream in streams.items() if (one := next(stream, None)) is not None}:
             spare = next(iter(drawn.values()))
             batch = map_tensors(lambda *rows: torch.stack(rows), *(drawn.get(index, spare).batch for index in self._rows))
-            state, reports, errors = self._update(self._stack, batch)
+            state, reports, errors = self._cycle[self._phase(drawn)](self._stack, batch)
             self._stack = state if len(drawn) == len(self._live) else self._only(drawn, state)
             for row, index in enumerate(self._rows):
                 if index in drawn:
@@ -164,6 +169,13 @@ class Pack:
                     self._behind[index] = True
         self._arrays = None
         self._reports = {index: self._agents[index].concluded() for index in streams}
+
+    def _phase(self, drawn: Mapping[int, Drawn]) -> int:
+        """Returns which entry of the algorithm's cycle is next."""
+        phases = {self._agents[index].phase for index in drawn}
+        if len(phases) > 1:
+            raise RuntimeError("the members of the pack made different numbers of updates, so their next ones are not alike")
+        return phases.pop()
 
     def _only(self, drawn: Mapping[int, Drawn], state: Any) -> Any:
         """Returns the stack with the new rows of those that had a batch."""

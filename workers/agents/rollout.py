@@ -117,6 +117,7 @@ class RolloutAgent:
 
     warming_up = False
     reads_state = True
+    phase = 0
 
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
         algorithm = self.algorithm = parts.algorithm
