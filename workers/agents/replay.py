@@ -378,4 +378,4 @@ class ReplayAgent:
         return torch.from_numpy(array).to(self.device)
 
     def _placed(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device)
+        return tensor.to(self.device, copy=True)  # a target network of its own: one tensor in two places would compile twice

@@ -212,6 +212,7 @@ def test_without_a_compiler_the_agent_learns_all_the_same(case, monkeypatch) -> 
 def test_a_compiled_agent_learns_the_same(case) -> None:
     if case[0] is cem.build:
         pytest.skip("nothing to compile")
+    torch.compiler.reset()  # so many agents are more than one process compiles
     compiled, eager = trained(case, compile="compiled"), trained(case)
     assert compiled._update._function is not compiled._update._fallback, "this machine has no compiler"
     for path, leaf in leaves(parameters(eager)).items():
