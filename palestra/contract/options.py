@@ -23,6 +23,10 @@ class Resources(Document):
     memory_mib: Annotated[int, Field(ge=64, le=16_777_216)] | None = None
     """Memory of the trainer in MiB; `null` sets no limit."""
 
+    compile: Literal["auto", "eager", "compiled", "cudagraph"] = "auto"
+    """How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as one CUDA graph; `auto` compiles where so
+    many updates follow that it pays. The numbers differ by roundings."""
+
     evaluation: Literal["inline", "process"] = "inline"
     """Where evaluations during training run: `process` has one of their own, on the CPU, and training does not wait for them."""
 

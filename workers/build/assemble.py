@@ -86,7 +86,7 @@ def assemble_training(context: TrainingContext) -> Training:
         PartNotFoundError: If a part is not to be had here.
     """
     with ExitStack() as stack:
-        return _assembled(context, _build(context.order.definition, context.run.seed, context.device, stack), stack)
+        return _assembled(context, _build(context, stack), stack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def assemble_pack(contexts: Sequence[TrainingContext], starts: Sequence[object],
         DefinitionError: If the definition cannot be carried out.
         PartNotFoundError: If a part is not to be had here.
     """
-    sets = [_build(context.order.definition, context.run.seed, context.device, open_) for context in contexts]
+    sets = [_build(context, open_) for context in contexts]
     together = pack_sets(sets, starts)
     trainings = []
     for context, parts in zip(contexts, together.sets, strict=True):
@@ -211,9 +211,10 @@ def _video_hooks(context: TrainingContext, agent: Agent, stack: ExitStack) -> tu
     return hooks
 
 
-def _build(definition: Definition, seed: int, device: str, stack: ExitStack) -> PartSet:
+def _build(context: TrainingContext, stack: ExitStack) -> PartSet:
+    definition, seed, device = context.order.definition, context.run.seed, context.device
     if isinstance(definition, RlDefinition):
-        return rl.build_set(definition, seed, device, stack)
+        return rl.build_set(definition, seed, device, stack, context.order.resources)
     from workers.build import supervised
 
     return supervised.build_set(definition, seed, device)

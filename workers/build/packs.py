@@ -28,7 +28,7 @@ def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
     """
     packed, packs = list(sets), dict[int, tuple[Pack, int]]()
     for members in _groups(sets, starts):
-        pack = Pack([cast("Packable", sets[index].agent) for index in members], "eager")
+        pack = Pack([cast("Packable", sets[index].agent) for index in members], sets[members[0]].compile)
         collector = PackCollector(pack, [cast("VectorCollector", sets[index].collector) for index in members])
         for place, index in enumerate(members):
             packed[index] = replace(sets[index], agent=pack.members[place], collector=collector.members[place])

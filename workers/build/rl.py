@@ -10,13 +10,15 @@ import torch
 
 from palestra.contract.agents import RegisteredAgent, Sb3Parameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
+from palestra.contract.options import Resources
+from workers.build.compiling import compile_mode, most_updates
 from workers.build.registry import make_agent
 from workers.build.sets import PartSet
 from workers.collect.collector import VectorCollector
 from workers.collect.own_loop import OwnLoopCollector
 from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent, Collector, Hook, OwnLoop
-from workers.core.types import AgentContext, Unit
+from workers.core.types import AgentContext, CompileMode, Unit
 from workers.envs.make import make_goal_rule, make_training_vector, make_vector
 from workers.envs.vector import EpisodeVector, array_layout
 from workers.evaluate.evaluator import EvaluationBudget, SeedRule, VectorEvaluator
@@ -31,7 +33,7 @@ EVALUATION_ENVS = 8
 """Most copies of the evaluation environment that are stepped together."""
 
 
-def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack) -> PartSet:
+def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack, resources: Resources) -> PartSet:
     """Returns the parts of a training; whatever has to be closed is put on the stack.
 
     Raises:
@@ -40,6 +42,9 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
     """
     env = _opened(stack, make_training_vector(definition.env))
     agent = build_agent(definition, env, seed, device)
+    mode = compile_mode(resources.compile, device, most_updates(definition, agent.learn_schedule))
+    if mode != "eager":
+        agent = build_agent(definition, env, seed, device, mode)
     if definition.export.formats and not getattr(agent, "exportable", True):
         raise DefinitionError(f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out")
     collector, own_loop = _collector(definition, env, agent, seed)
@@ -50,11 +55,12 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
         cadence=cadence_of(definition),
         window_env_steps=window_length(definition.loop.env_steps),
         resume_exact=definition.snapshot.memory == "full" and getattr(agent, "exact", True),
+        compile=mode,
         own_loop=own_loop,
     )
 
 
-def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device: str) -> Agent:
+def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device: str, compile_: CompileMode = "eager") -> Agent:
     """Returns a fresh agent of the definition for an environment's spaces."""
     context = AgentContext(
         observation_space=env.single_observation_space,
@@ -62,6 +68,7 @@ def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device:
         num_envs=definition.env.num_envs,
         seed=seed,
         device=device,
+        compile=compile_,
         goals=make_goal_rule(definition.env, env),
     )
     return make_agent(definition.agent, context)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from workers.core.protocols import Agent, Collector, Evaluator, Hook, OwnLoop
+from workers.core.types import CompileMode
 from workers.loop.parts import Cadence
 
 
@@ -27,5 +28,7 @@ class PartSet:
     """Length of the recorder's windows."""
     resume_exact: bool
     """Whether parts and settings allow a bit-exact resume on a CPU."""
+    compile: CompileMode = "eager"
+    """How the agent's updates run."""
     own_loop: OwnLoop | None = None
     """The loop of an agent that trains by itself; `None` where the engine's is the only one."""
