@@ -2851,6 +2851,7 @@ export interface components {
             priority: number;
             /**
              * @default {
+             *       "compile": "auto",
              *       "cpu_threads": 1,
              *       "evaluation": "inline",
              *       "gpus": 0,
@@ -2907,6 +2908,7 @@ export interface components {
             priority: number;
             /**
              * @default {
+             *       "compile": "auto",
              *       "cpu_threads": 1,
              *       "evaluation": "inline",
              *       "gpus": 0,
@@ -3808,6 +3810,121 @@ export interface components {
             v_min: number;
         };
         /**
+         * RecurrentPpoParameters
+         * @description PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value, for what one observation does not show.
+         */
+        RecurrentPpoParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default tanh
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Clip Range
+             * @description Clipping of the probability ratio.
+             * @default 0.2
+             */
+            clip_range: number;
+            /**
+             * Entropy Coefficient
+             * @description Weight of the entropy bonus.
+             * @default 0
+             */
+            entropy_coefficient: number;
+            /**
+             * Gae Lambda
+             * @description Trace decay of generalised advantage estimation.
+             * @default 0.95
+             */
+            gae_lambda: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each layer before the LSTM.
+             * @default [
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description Adam step size.
+             * @default 0.0003
+             */
+            learning_rate: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 0.5
+             */
+            max_grad_norm: number | null;
+            /**
+             * Memory Units
+             * @description Units of the LSTM.
+             * @default 64
+             */
+            memory_units: number;
+            /**
+             * Minibatch Envs
+             * @description Environments whose whole part of the rollout makes one update.
+             * @default 4
+             */
+            minibatch_envs: number;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "recurrent_ppo";
+            /**
+             * Normalize Advantages
+             * @description Shift and scale the advantages of each minibatch to mean 0 and standard deviation 1.
+             * @default true
+             */
+            normalize_advantages: boolean;
+            /**
+             * Normalize Observations
+             * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running statistics; needs a box of floats.
+             * @default false
+             */
+            normalize_observations: boolean;
+            /**
+             * Normalize Rewards
+             * @description Divide rewards by the running standard deviation of the discounted return.
+             * @default false
+             */
+            normalize_rewards: boolean;
+            /**
+             * Passes
+             * @description Passes over each rollout.
+             * @default 4
+             */
+            passes: number;
+            /**
+             * Rollout Steps
+             * @description Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout.
+             * @default 128
+             */
+            rollout_steps: number;
+            /**
+             * Target Kl
+             * @description Stop the passes over a rollout once the approximate KL divergence exceeds this; `null` never stops.
+             */
+            target_kl?: number | null;
+            /**
+             * Value Coefficient
+             * @description Weight of the value loss.
+             * @default 0.5
+             */
+            value_coefficient: number;
+        };
+        /**
          * RegisteredAgent
          * @description An agent that a distribution on the workers registers under the entry point group `palestra.agents`.
          */
@@ -4029,6 +4146,14 @@ export interface components {
          */
         Resources: {
             /**
+             * Compile
+             * @description How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as one CUDA graph; `auto` compiles where so
+             *     many updates follow that it pays. The numbers differ by roundings.
+             * @default auto
+             * @enum {string}
+             */
+            compile: "auto" | "eager" | "compiled" | "cudagraph";
+            /**
              * Cpu Threads
              * @description Threads given to torch.
              * @default 1
@@ -4065,7 +4190,7 @@ export interface components {
          */
         RlDefinition: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -4137,7 +4262,7 @@ export interface components {
          */
         RlDefinitionInput: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -4934,6 +5059,7 @@ export interface components {
              *       "pool": "default",
              *       "priority": 0,
              *       "resources": {
+             *         "compile": "auto",
              *         "cpu_threads": 1,
              *         "evaluation": "inline",
              *         "gpus": 0,
