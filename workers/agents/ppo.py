@@ -3,12 +3,12 @@
 N transitions of a batch, P parameters.
 """
 
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from palestra.contract.agents import PpoParameters
+from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
 from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic
 from workers.agents.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.agents.gradients import Gradient
@@ -31,7 +31,20 @@ class PpoState(NamedTuple):
     optimizer: AdamState
 
 
-def clipped_loss(hyper: PpoParameters, batch: Batch, log_probability: Tensor, value: Tensor, entropy: Tensor) -> tuple[Tensor, Tensor]:
+class Gathered(Protocol):
+    """What the loss needs of a batch; see `Batch`."""
+
+    @property
+    def log_probability(self) -> Tensor: ...
+    @property
+    def advantage(self) -> Tensor: ...
+    @property
+    def value_target(self) -> Tensor: ...
+
+
+def clipped_loss(
+    hyper: PpoParameters | RecurrentPpoParameters, batch: Gathered, log_probability: Tensor, value: Tensor, entropy: Tensor
+) -> tuple[Tensor, Tensor]:
     """Returns the negative of equation 9 [], and the first values of `REPORT_NAMES` [6]; mean over all samples.
 
     Args:

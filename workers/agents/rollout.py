@@ -92,6 +92,8 @@ class RolloutParts:
     passes: int = 1
     minibatch_size: int | None = None
     """Transitions per update; `None` learns from the whole rollout at once."""
+    whole_envs: bool = False
+    """Whether a batch is made of the whole rollouts of some environments: `minibatch_size` counts these."""
     compiles: bool = True
     """Whether compiling pays for the update, where it is asked for."""
     target_kl: float | None = None
@@ -136,7 +138,7 @@ class RolloutAgent:
         self._draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
         self._shuffler = derive_generator(context.seed, "agent/shuffle")
         self._normalisers = parts.normalisers
-        self.memory = Rollout(max(1, parts.vector_steps), context.num_envs, _fields(algorithm.model))
+        self.memory = Rollout(max(1, parts.vector_steps), context.num_envs, rollout_fields(algorithm.model))
         self._training = TrainingSwitch()
         self._raw_actions: list[Array] = []
         self._reports: list[Tensor] = []
@@ -180,7 +182,7 @@ class RolloutAgent:
         parts, size = self._parts, self._parts.vector_steps * self._num_envs
         if not size:
             return LearnSchedule(2**62, parts.passes, at_episode_end=True)
-        return LearnSchedule(size, parts.passes * self._minibatches(size))
+        return LearnSchedule(size, parts.passes * self._minibatches(self._num_envs if parts.whole_envs else size))
 
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the rollout.
@@ -194,7 +196,7 @@ class RolloutAgent:
         raw = np.stack(drawn) if len(drawn) == shape[0] else self._raw_of(experience.action)
         active = np.ones(shape, np.bool_) if experience.active is None else experience.active
         flags = (experience.terminated, experience.truncated, experience.next_observation, active)
-        self.memory.extend((experience.observation, raw, experience.reward, *flags))
+        self.memory.extend((experience.observation, raw, experience.reward, *flags, *self._beside(experience)))
 
     def learn(self, updates: int) -> LearnReport:
         """Learns from the whole rollout and empties it; fewer updates than asked for where the policy moved too far (`target_kl`)."""
@@ -329,6 +331,11 @@ class RolloutAgent:
     def _noise(self, count: int) -> tuple[Tensor, ...]:
         return tuple(map(self._tensor, self.algorithm.noise(self._shuffler, count)))
 
+    def _beside(self, experience: Experience) -> tuple[Array, ...]:
+        """Returns what the rollout holds beside the experience, [T, B, ...] each."""
+        del experience
+        return ()
+
     def _minibatches(self, size: int) -> int:
         return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
 
@@ -354,7 +361,8 @@ class RolloutAgent:
         return torch.from_numpy(array).to(self.device)
 
 
-def _fields(model: ActorCritic) -> Fields:
+def rollout_fields(model: ActorCritic) -> Fields:
+    """Returns what a rollout holds of each step."""
     row, flag = (model.encoding.shape, model.encoding.dtype), ((), np.bool_)
     fields: Fields = {"observation": row, "action": (model.policy.raw_shape, model.policy.raw_dtype), "reward": ((), np.float32)}
     return {**fields, "terminated": flag, "truncated": flag, "next_observation": row, "active": flag}

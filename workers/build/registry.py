@@ -25,6 +25,7 @@ AGENTS: Final[Mapping[str, str]] = {
     "a2c": "workers.agents.a2c:build",
     "reinforce": "workers.agents.reinforce:build",
     "trpo": "workers.agents.trpo:build",
+    "recurrent_ppo": "workers.agents.recurrent_ppo:build",
     "sac": "workers.agents.sac:build",
     "td3": "workers.agents.td3:build",
     "ddpg": "workers.agents.ddpg:build",

@@ -56,6 +56,7 @@ BuiltinAgent = (
     | A2cParameters
     | ReinforceParameters
     | TrpoParameters
+    | RecurrentPpoParameters
     | SacParameters
     | Td3Parameters
     | DdpgParameters
@@ -79,6 +80,7 @@ BUILTIN_AGENTS: Final = (
     "a2c",
     "reinforce",
     "trpo",
+    "recurrent_ppo",
 )
 """Names that no distribution can take."""
 
