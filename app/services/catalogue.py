@@ -3,7 +3,7 @@
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -94,20 +94,23 @@ async def check_job(session: Session, principal: Principal, pool: str, experimen
     check(definition, schedule, workers, pool)
 
 
-async def is_for_another(session: Session, worker: Worker, code: Mapping[str, Any]) -> bool:
-    """Returns whether a worker lacks the code of an experiment, while another one of its pool that takes jobs has it.
+async def is_for_another(session: Session, worker: Worker, experiment: Experiment) -> bool:
+    """Returns whether a worker lacks the code or the agent of an experiment, while another one of its pool that takes jobs has it.
 
-    Where nobody has it the job is not held back: the worker tells in its failure what it has instead.
+    Where nobody has it the job is not held back: the worker tells in its failure what it has instead, or what to install.
     """
-    if code.get("kind") != "entrypoint" or _has(worker, code):
+    if _has(worker, experiment):
         return False
-    others = [one for one in await rows.of_pool(session, worker.project_id, worker.pool) if not one.draining and _has(one, code)]
+    others = [one for one in await rows.of_pool(session, worker.project_id, worker.pool) if not one.draining and _has(one, experiment)]
     silence = await rows.silence(session, [one.id for one in others]) if others else {}
     return any(silence[one.id] <= one.silent_seconds for one in others)
 
 
-def _has(worker: Worker, code: Mapping[str, Any]) -> bool:
-    return any(part["code"] == code for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code"))
+def _has(worker: Worker, experiment: Experiment) -> bool:
+    if experiment.code.get("kind") == "entrypoint":
+        return any(part["code"] == experiment.code for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code"))
+    agents = {agent["name"] for agent in worker.catalogue.get("agents", ())}
+    return experiment.kind != "rl" or not agents or experiment.agent in agents
 
 
 def check(definition: Definition, schedule: Schedule, workers: Sequence[Catalogue], pool: str) -> None:

@@ -71,12 +71,23 @@ async def test_a_worker_without_the_distribution_leaves_the_job_to_one_that_has_
     having = await world.register(name="having")
     await world.submit(tiny(), seeds=[0, 1])
     first, second = await world.jobs()
-    with pytest.raises(ConflictError, match="Another worker of the pool has the distribution") as refused:
+    with pytest.raises(ConflictError, match="Another worker of the pool has the distribution or the agent") as refused:
         await world.start(first.id, without.worker_id)
     assert refused.value.code == "does_not_fit"
     await world.start(first.id, having.worker_id)
     await world.register(name="having", catalogue=bare)
     assert (await world.start(second.id, without.worker_id)).work_order.code.kind == "entrypoint", "nobody has it: the worker tells why"
+
+
+async def test_a_worker_without_an_extra_leaves_the_job_to_one_that_has_it(world: World) -> None:
+    algorithms = {"name": "sb3", "action_spaces": ["discrete", "box"]}
+    without = await world.register(name="without")
+    having = await world.register(name="having", catalogue={**catalogue(), "agents": [*catalogue()["agents"], algorithms]})
+    await world.submit(definition(agent={"name": "sb3", "algorithm": "PPO"}))
+    (job,) = await world.jobs()
+    with pytest.raises(ConflictError, match="Another worker of the pool has the distribution or the agent"):
+        await world.start(job.id, without.worker_id)
+    await world.start(job.id, having.worker_id)
 
 
 async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(world: World) -> None:
