@@ -16,7 +16,7 @@ from torch import Tensor
 from palestra.contract.agents import C51Parameters
 from workers.agents.actions import DiscreteActions, discrete_actions
 from workers.agents.gradients import Gradient
-from workers.agents.q_learning import QLearning, QState, chosen, perturbations, replay_parts
+from workers.agents.q_learning import QLearning, QState, chosen, perturbation, perturbations, replay_parts
 from workers.agents.replay import Batch, ReplayAgent, Updated
 from workers.core.types import AgentContext, Array
 from workers.networks.action_values import ActionValues, action_values
@@ -91,7 +91,7 @@ class Categorical(QLearning):
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns one perturbation of the noisy layers per environment."""
-        return perturbations(generator, (count,), self.network.noise_size)[:1]
+        return perturbation(generator, count, self.network.noise_size)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns the actions int64 [N] of highest value."""

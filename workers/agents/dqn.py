@@ -16,7 +16,7 @@ from torch.nn.functional import huber_loss, mse_loss
 from palestra.contract.agents import DqnParameters
 from workers.agents.actions import discrete_actions
 from workers.agents.gradients import Gradient
-from workers.agents.q_learning import QLearning, QState, perturbations, replay_parts
+from workers.agents.q_learning import QLearning, QState, perturbation, perturbations, replay_parts
 from workers.agents.replay import Batch, ReplayAgent, Updated, bootstrapped
 from workers.core.types import AgentContext, Array
 from workers.networks.action_values import ActionValues, action_values
@@ -66,7 +66,7 @@ class Dqn(QLearning):
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns one perturbation of the noisy layers per environment."""
-        return perturbations(generator, (count,), self.network.noise_size)[:1]
+        return perturbation(generator, count, self.network.noise_size)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns the actions int64 [N] of highest value."""

@@ -106,6 +106,11 @@ def perturbations(generator: np.random.Generator, shape: tuple[int, ...], size: 
     return tuple(generator.standard_normal((3, *shape, size), np.float32)) if size else ()
 
 
+def perturbation(generator: np.random.Generator, count: int, size: int) -> tuple[Array, ...]:
+    """Returns the noise of acting, float32 [count, size]: the network is another one in each environment; nothing where `size` is 0."""
+    return (generator.standard_normal((count, size), np.float32),) if size else ()
+
+
 def chosen(values: Tensor, action: Tensor) -> Tensor:
     """Returns values[n, action[n]] [N, ...] of values [N, A, ...] and actions int64 [N]."""
     index = action.reshape(-1, *[1] * (values.dim() - 1)).expand(-1, 1, *values.shape[2:])

@@ -92,7 +92,7 @@ class Algorithm(Protocol[S]):
         ...
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the random numbers of updates, float32 [*shape, ...] each, for a shape of (updates, N)."""
+        """Returns the random numbers of updates, float32 [updates, ...] each, for a shape of (updates, N)."""
         ...
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
