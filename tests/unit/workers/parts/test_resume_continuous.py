@@ -1,0 +1,32 @@
+"""Resume of the agents for continuous actions, and of the cross-entropy method, is exact in whole trainings."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.trainings import Trained, definition, work_order
+
+SMALL = {"batch_size": 16, "hidden_sizes": [16], "learning_starts": 60, "buffer_size": 500}
+PENDULUM = {"id": "Pendulum-v1", "num_envs": 2, "max_episode_steps": 37}
+CASES = {
+    "sac": (SMALL, PENDULUM),
+    "td3": ({**SMALL, "policy_delay": 3}, PENDULUM),
+    "ddpg": (SMALL, PENDULUM),
+    "naf": ({**SMALL, "updates_per_train": 1}, PENDULUM),
+    "cem": ({"population_size": 5, "elite_fraction": 0.4}, {"id": "CartPole-v1", "num_envs": 3}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_killed_training_resumes_exactly(tmp_path: Path, name: str) -> None:
+    parameters, env = CASES[name]
+    document = {**definition(), "agent": {"name": name, **parameters}, "env": env}
+    order = work_order({**document, "loop": {"env_steps": 240, "epoch_env_steps": 100}})
+    straight = Trained(order, tmp_path / "straight").run()
+    killed = Trained(order, tmp_path / "killed").run(stop_at=200)
+    snapshot, at = killed.snapshot_at("periodic")
+    assert 0 < at < 200
+    resumed = Trained(order, tmp_path / "resumed", snapshot).run()
+    assert resumed.exact
+    assert resumed.weights() == straight.weights()
+    assert sorted(killed.points(until=at) + resumed.points(), key=repr) == straight.points()
