@@ -1,22 +1,22 @@
 """Trains a definition in this process, by the very parts that a worker's trainer has, without server and supervisor."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from palestra.contract.names import new_id
 from palestra.contract.options import Submission
 from palestra.contract.work_order import WorkOrder
-from workers.build.assemble import Training, TrainingContext, assemble_training
+from workers.build.assemble import Training, TrainingContext, assemble_pack, assemble_training
 from workers.build.runtime import prepare_process
 from workers.control import ControlFlag
-from workers.record.recorder import Sink
+from workers.record.recorder import SharedSink, Sink
 
 
-def work_order(submission: Submission, seed: int) -> WorkOrder:
-    """Returns what a worker would be told to do for one seed of a submission."""
+def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
+    """Returns what a worker would be told to do for some seeds of a submission."""
     document = submission.model_dump(mode="json")
     order: dict[str, Any] = {
         "attempt_id": new_id("att"),
@@ -28,7 +28,7 @@ def work_order(submission: Submission, seed: int) -> WorkOrder:
         "code": document["code"],
         "resources": document["options"]["resources"],
         "limits": document["options"]["limits"],
-        "runs": [{"run_id": new_id("run"), "seed": seed, "fence": 1}],
+        "runs": [{"run_id": new_id("run"), "seed": seed, "fence": 1} for seed in seeds],
     }
     return WorkOrder.model_validate_json(json.dumps(order))
 
@@ -36,15 +36,23 @@ def work_order(submission: Submission, seed: int) -> WorkOrder:
 @contextmanager
 def training_of(submission: Submission, seed: int, directory: Path, sink: Sink) -> Iterator[Training]:
     """Opens a training that has not begun; its snapshots go into `directory`, its records into `sink`."""
-    order = work_order(submission, seed)
-    context = TrainingContext(
-        order=order,
-        run=order.runs[0],
-        snapshots=directory / "snapshots",
-        videos=directory / "videos",
-        sink=sink,
-        control=ControlFlag(),
-        device=prepare_process(order.resources, seed),
-    )
+    (context,) = _contexts(work_order(submission, [seed]), directory, sink)
     with assemble_training(context) as training:
         yield training
+
+
+@contextmanager
+def pack_of(submission: Submission, seeds: Sequence[int], directory: Path, sink: Sink) -> Iterator[list[Training]]:
+    """Opens the trainings of a pack, which make their steps in turn; see `training_of`."""
+    contexts = _contexts(work_order(submission, seeds), directory, SharedSink(sink))
+    with ExitStack() as stack:
+        yield assemble_pack(contexts, [None] * len(seeds), stack).trainings
+
+
+def _contexts(order: WorkOrder, directory: Path, sink: Sink) -> list[TrainingContext]:
+    device, control = prepare_process(order.resources, order.runs[0].seed), ControlFlag()
+    snapshots, videos = directory / "snapshots", directory / "videos"
+    return [
+        TrainingContext(order=order, run=run, snapshots=snapshots, videos=videos, sink=sink, control=control, device=device)
+        for run in order.runs
+    ]

@@ -1,6 +1,6 @@
 """Throughput of whole trainings, learning included, beside the peers on equal settings: one thread, a fresh process each, taking turns.
 
-    python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,sac] [--peers sb3,pfrl,tianshou,plain] [--repeat 3]
+    python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,sac] [--peers sb3,pfrl,tianshou,plain] [--repeat 3] [--pack 16]
 
 The rate leaves out start-up, and what the first learn takes longer than the second (compilation); the columns beside it hold both, and the
 rate with all of it. A peer that is not installed is left out: `make bench-peers` installs them all. Absolute figures drift from machine to
@@ -17,22 +17,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._peers.tables import Results, table
+from benchmarks._peers.tables import COMPILED, EAGER, PACK, Results
 from benchmarks._peers.tasks import PEERS, TASKS, Task
 from benchmarks._report import machine
 
-OURS = "palestra"
 TIANSHOU = Path(".setup/tianshou/bin/python")
 """An environment of its own over ours, by `make bench-peers`: it wants other versions of packages that Palestra has too."""
 
+MODES = {"eager": EAGER, "compiled": COMPILED}
 
-def command(peer: str, task: str, seed: int, env_steps: int | None = None) -> list[str]:
+
+def peer_command(peer: str, task: Task, seed: int) -> list[str]:
     """Returns what trains one seed in a process of its own."""
-    options = ["--peer", peer, "--task", task, "--seed", str(seed), "--started", repr(time.time())]
-    if env_steps:
-        options += ["--env-steps", str(env_steps)]
     python = str(TIANSHOU) if peer == "tianshou" and TIANSHOU.exists() else sys.executable
-    return [python, "-m", "benchmarks._peers.runner", *options]
+    return [python, "-m", "benchmarks._peers.runner", "--peer", peer, "--task", task.name, "--seeds", str(seed)]
+
+
+def palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) -> list[str]:
+    """Returns what trains some seeds in a process of its own, several as a pack."""
+    label = MODES[compile_mode] if len(seeds) == 1 else PACK
+    options = ["--task", task.name, "--seeds", ",".join(map(str, seeds)), "--compile", compile_mode, "--label", label]
+    return [sys.executable, "-m", "benchmarks._peers.runner", "--peer", "palestra", *options]
 
 
 def installed(peers: Sequence[str]) -> list[str]:
@@ -48,23 +53,32 @@ def installed(peers: Sequence[str]) -> list[str]:
     return found
 
 
-def rounds(task: Task, peers: Sequence[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yields one result after another; the peers take turns, so that whatever slows the machine slows them all."""
+def commands(task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, pack: int) -> dict[str, list[str]]:
+    """Returns what is run in one turn, by name."""
+    ours = {MODES[mode]: palestra_command(task, [turn], mode) for mode in modes}
+    if pack > 1 and task.pack_target is not None:
+        ours[PACK] = palestra_command(task, range(turn * pack, (turn + 1) * pack), modes[-1])
+    return {**ours, **{peer: peer_command(peer, task, turn) for peer in peers}}
+
+
+def results_of(task: Task, peers: Sequence[str], modes: Sequence[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yields one result after another; all take turns, so that whatever slows the machine slows them all."""
     given_up: set[str] = set()
-    for seed in range(options.repeat):
-        for peer in peers:
-            if peer in given_up:
+    for turn in range(options.repeat):
+        for name, command in commands(task, peers, modes, turn, options.pack).items():
+            if name in given_up:
                 continue
-            result = trained(peer, task, seed, options.env_steps)
+            result = trained(command, options.env_steps)
             if "left_out" in result:
-                given_up.add(peer)
-                print(f"{peer} is left out of {task.name}: {result['left_out']}")
+                given_up.add(name)
+                print(f"{name} is left out of {task.name}: {result['left_out']}")
             else:
                 yield result
 
 
-def trained(peer: str, task: Task, seed: int, env_steps: int | None) -> dict[str, Any]:
-    finished = subprocess.run(command(peer, task.name, seed, env_steps), capture_output=True, text=True, check=False)
+def trained(command: list[str], env_steps: int | None) -> dict[str, Any]:
+    length = ["--env-steps", str(env_steps)] if env_steps else []
+    finished = subprocess.run([*command, *length, "--started", repr(time.time())], capture_output=True, text=True, check=False)
     if finished.returncode:
         last = finished.stderr.strip().splitlines()[-1:] or ["without a word"]
         return {"left_out": f"it failed: {last[0]}"}
@@ -76,23 +90,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default=",".join(TASKS), help="names, separated by commas")
     parser.add_argument("--peers", default=",".join(PEERS), help="names, separated by commas")
+    parser.add_argument("--compile", default=",".join(MODES), help="how Palestra runs its updates; packs take the last one")
     parser.add_argument("--repeat", type=int, default=3, help="trainings of each peer, each with a seed of its own")
+    parser.add_argument("--pack", type=int, default=0, help="also train a pack of so many seeds, where a target is set")
     parser.add_argument("--env-steps", type=int, help="shorter or longer than the tasks are; for trying out")
     parser.add_argument("--json", action="store_true", help="print each training's line too")
     options = parser.parse_args()
     tasks = [TASKS[name] for name in names(parser, options.tasks, TASKS)]
-    peers = installed(names(parser, options.peers, PEERS))
+    peers, modes = installed(names(parser, options.peers, PEERS)), names(parser, options.compile, MODES)
     print(machine())
     good = True
     for task in tasks:
-        results = Results(OURS, task.target)
-        for result in rounds(task, [OURS, *peers], options):
+        results = Results(task, options.pack)
+        for result in results_of(task, peers, modes, options):
             results.add(result)
             if options.json:
                 print(json.dumps(result), flush=True)
-        print(f"\n{task.title}: {task.env}, {options.env_steps or task.env_steps:,} env_steps, {options.repeat} trainings each")
-        print(table(results), flush=True)
-        good = results.met and good
+        print(f"\n{task.title}: {task.env}, {options.env_steps or task.env_steps:,} env_steps, trainings each: {options.repeat}")
+        print(results.table())
+        for line, met in results.verdicts():
+            print(f"{line}  {'ok' if met else 'MISSED'}", flush=True)
+            good = met and good
     return 0 if good else 1
 
 

@@ -1,5 +1,7 @@
 """What a peer hands to the measurement, and what all of them are judged by."""
 
+import os
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +22,8 @@ class Done(NamedTuple):
     env_steps: int
     warm_up_seconds: float = 0.0
     """What the first learn took beyond the second, where it is known: compilation, or loading what was compiled."""
+    warm_up_processor_seconds: float = 0.0
+    """The same by the time that the processor worked for it."""
     children_mib: float = 0.0
     """Memory of processes beside this one, at their peak."""
 
@@ -44,3 +48,8 @@ def greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:
             over = terminated or truncated
     env.close()
     return total / EVALUATION_EPISODES
+
+
+def processor_seconds() -> float:
+    """Returns the processor time of this process and of those that it started and that are over."""
+    return time.process_time() + sum(os.times()[2:4])

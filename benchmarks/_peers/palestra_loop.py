@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from benchmarks._native import training_of
-from benchmarks._peers.loops import Done, Loop, NotTrainedHereError
+from benchmarks._native import pack_of, training_of
+from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, processor_seconds
 from benchmarks._peers.tasks import A2cSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
 from palestra.contract.options import Submission
 from palestra.telemetry.spool import SpoolWriter
@@ -20,39 +20,58 @@ from workers.core.errors import PartNotFoundError
 from workers.loop.clock import Clock
 
 
-def build(task: Task, seed: int, env_steps: int) -> Loop:
+def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -> Loop:
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="palestra-training-")))
         spool = stack.enter_context(SpoolWriter(directory / "spool"))
         try:
-            training = stack.enter_context(training_of(submission(task, env_steps), seed, directory, spool))
+            submitted = submission(task, env_steps, compile_mode)
+            if len(seeds) > 1:
+                trainings = stack.enter_context(pack_of(submitted, seeds, directory, spool))
+            else:
+                trainings = [stack.enter_context(training_of(submitted, seeds[0], directory, spool))]
         except ValidationError as error:
             raise NotTrainedHereError("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])) from error
         except PartNotFoundError as error:
             raise NotTrainedHereError(str(error)) from error
         opened = stack.pop_all()
-    return Loop(lambda: train(training, env_steps), lambda observation: act(training, observation), opened.close)
+    return Loop(lambda: train(trainings, env_steps), lambda observation: act(trainings[0], observation), opened.close)
 
 
-def train(training: Training, env_steps: int) -> Done:
-    """Trains up to `env_steps`, without the evaluation and the snapshot with which a run ends: the others make none."""
-    ticks, clock = training.engine.ticks(), training.engine.clock
-    first, second = learning_tick_seconds(ticks, clock), learning_tick_seconds(ticks, clock)
-    for _ in ticks:
-        if clock.env_steps >= env_steps:
+def train(trainings: list[Training], env_steps: int) -> Done:
+    """Trains up to `env_steps` each, without the evaluation and the snapshot with which a run ends: the others make none."""
+    turns, clocks = turns_of(trainings), [training.engine.clock for training in trainings]
+    first, second = learning_seconds(turns, clocks[-1]), learning_seconds(turns, clocks[-1])
+    for _ in turns:
+        if clocks[-1].env_steps >= env_steps:
             break
-    return Done(clock.env_steps, max(0.0, first - second))
+    warm_up = (max(0.0, one - other) for one, other in zip(first, second, strict=True))
+    return Done(sum(clock.env_steps for clock in clocks), *warm_up)
 
 
-def learning_tick_seconds(ticks: Iterator[Clock], clock: Clock) -> float:
-    """Returns how long the next iteration took that learnt something."""
-    learnt, began = clock.updates, time.perf_counter()
-    for _ in ticks:
-        now = time.perf_counter()
+def turns_of(trainings: list[Training]) -> Iterator[None]:
+    """Lets each training make one iteration, then yields; and so on."""
+    ticks = [training.engine.ticks() for training in trainings]
+    while True:
+        for each in ticks:
+            if next(each, None) is None:
+                return
+        yield
+
+
+def learning_seconds(turns: Iterator[None], clock: Clock) -> tuple[float, float]:
+    """Returns how long the next turn took in which something was learnt, and how long the processor worked for it."""
+    learnt, began = clock.updates, _now()
+    for _ in turns:
+        now = _now()
         if clock.updates > learnt:
-            return now - began
+            return now[0] - began[0], now[1] - began[1]
         began = now
-    return 0.0
+    return 0.0, 0.0
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), processor_seconds()
 
 
 def act(training: Training, observation: np.ndarray) -> Any:
@@ -61,7 +80,7 @@ def act(training: Training, observation: np.ndarray) -> Any:
     return action if action.ndim else int(action)
 
 
-def submission(task: Task, env_steps: int) -> Submission:
+def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
     """Returns what a user would submit for a task; evaluations and snapshots during the training are off."""
     settings = task.settings
     return Submission.model_validate(
@@ -74,7 +93,8 @@ def submission(task: Task, env_steps: int) -> Submission:
                 "loop": {"env_steps": env_steps},
                 "evaluation": {"every_env_steps": None, "episodes": 1},
                 "snapshot": {"every_env_steps": None},
-            }
+            },
+            "options": {"resources": {"cpu_threads": 1, "compile": compile_mode}},
         }
     )
 

@@ -1,6 +1,6 @@
 """Does one training in this fresh process, on one thread, and prints what it took as one line of JSON.
 
-python -m benchmarks._peers.runner --peer sb3 --task dqn1 --seed 0
+python -m benchmarks._peers.runner --peer sb3 --task dqn1 --seeds 0
 """
 
 import argparse
@@ -32,7 +32,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", choices=sorted(MODULES), required=True)
     parser.add_argument("--task", choices=sorted(TASKS), required=True)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", default="0", help="separated by commas; several are a pack, which is Palestra's alone")
+    parser.add_argument("--compile", default="eager", help="how Palestra runs its updates")
+    parser.add_argument("--label", help="what the line says of who trained; the peer's name where it is left out")
     parser.add_argument("--env-steps", type=int, help="shorter or longer than the task")
     parser.add_argument("--started", type=float, default=None, help="when this process was started, in seconds since the epoch")
     options = parser.parse_args()
@@ -45,16 +47,18 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
     import torch
 
     torch.set_num_threads(1)
-    task = TASKS[options.task]
+    task, label = TASKS[options.task], options.label or options.peer
     env_steps = options.env_steps or task.env_steps
     with contextlib.redirect_stdout(sys.stderr), _quiet():
         module = importlib.import_module(MODULES[options.peer])
-        from benchmarks._peers.loops import NotTrainedHereError, greedy_return
+        from benchmarks._peers.loops import NotTrainedHereError, greedy_return, processor_seconds
 
         try:
-            loop = module.build(task, options.seed, env_steps)
+            seeds = [int(seed) for seed in options.seeds.split(",")]
+            extra = (seeds, env_steps, options.compile) if options.peer == "palestra" else (seeds[0], env_steps)
+            loop = module.build(task, *extra)
         except NotTrainedHereError as error:
-            return {"peer": options.peer, "task": task.name, "left_out": str(error)}
+            return {"peer": label, "task": task.name, "left_out": str(error)}
         setup = time.time() - started
         began, began_cpu = time.perf_counter(), processor_seconds()
         done = loop.train()
@@ -64,15 +68,15 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         loop.close()
     trained = seconds - done.warm_up_seconds
     return {
-        "peer": options.peer,
+        "peer": label,
         "task": task.name,
-        "seed": options.seed,
+        "seeds": options.seeds,
         "env_steps": done.env_steps,
         "env_steps_per_second": round(done.env_steps / trained, 1),
         "setup_seconds": round(setup, 2),
         "warm_up_seconds": round(done.warm_up_seconds, 2),
         "loop_seconds": round(trained, 3),
-        "env_steps_per_cpu_second": round(done.env_steps / max(cpu_seconds - done.warm_up_seconds, 1e-9), 1),
+        "env_steps_per_cpu_second": round(done.env_steps / max(cpu_seconds - done.warm_up_processor_seconds, 1e-9), 1),
         "together_per_second": round(done.env_steps / (setup + seconds), 1),
         "peak_mib": round(peak),
         "mean_return": round(mean_return, 1),
@@ -87,11 +91,6 @@ def _quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def processor_seconds() -> float:
-    """Returns the processor time of this process and of those that it started and that are over."""
-    return sum(os.times()[:4])
 
 
 def peak_mib() -> float:

@@ -1,17 +1,21 @@
-"""What the trainings of one task came to, as a table and as a verdict."""
+"""What the trainings of one task came to, as a table and as verdicts."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from benchmarks._peers.tasks import Task
 from benchmarks._report import aligned
 
 RATE: Final = "env_steps_per_second"
 CPU_RATE: Final = "env_steps_per_cpu_second"
 """By the time that the processor worked for it; on a machine that others use too, it varies less."""
+SECONDS: Final = "loop_seconds"
 MEMORY: Final = "peak_mib"
+EAGER, COMPILED, PACK = "palestra eager", "palestra compiled", "palestra pack"
 MEMORY_PEER: Final = "sb3"
-"""Whose memory ours is compared with."""
+MEMORY_TARGETS: Final = {EAGER: 1.0, COMPILED: 1.6}
+"""Most memory as a multiple of that of `MEMORY_PEER`."""
 HEAD: Final = ("", "env_steps/s", "per cpu s", "start s", "first learn s", "all of it /s", "memory MiB", "mean return")
 
 
@@ -19,73 +23,87 @@ class Results:
     """Results of one task.
 
     Args:
-        ours: The peer that is judged.
-        target: Least multiple of the rate of the fastest of the others.
+        task: With what is asked for.
+        pack: Seeds of a pack.
     """
 
-    def __init__(self, ours: str, target: float) -> None:
-        self.ours = ours
-        self.target = target
-        self.by_peer: dict[str, list[dict[str, Any]]] = {}
+    def __init__(self, task: Task, pack: int) -> None:
+        self._task = task
+        self._pack = pack
+        self._by_peer: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, result: dict[str, Any]) -> None:
         """Takes one training's figures."""
-        self.by_peer.setdefault(result["peer"], []).append(result)
+        self._by_peer.setdefault(result["peer"], []).append(result)
 
-    def values(self, peer: str, key: str) -> list[float]:
-        """Returns a figure of all trainings of a peer."""
-        return [float(result[key]) for result in self.by_peer.get(peer, [])]
+    def table(self) -> str:
+        """Returns the table: medians, with least and greatest in brackets."""
+        return aligned([HEAD, *map(self._row, self._by_peer)])
 
-    @property
-    def fastest(self) -> str | None:
-        """The fastest of the others by the median."""
-        others = [peer for peer in self.by_peer if peer != self.ours]
-        return max(others, key=lambda peer: statistics.median(self.values(peer, RATE)), default=None)
+    def verdicts(self) -> list[tuple[str, bool]]:
+        """Returns a line about each target, and whether it is met."""
+        return [*self._speed(), *self._memory(), *self._packing()]
 
-    def ratios(self, key: str = RATE) -> list[float]:
-        """Returns our rate as a multiple of that of the fastest of the others, turn by turn."""
-        if self.fastest is None:
-            return []
-        return [mine / other for mine, other in zip(self.values(self.ours, key), self.values(self.fastest, key), strict=False)]
+    def _speed(self) -> Iterator[tuple[str, bool]]:
+        ours, fastest = self._fastest([EAGER, COMPILED]), self._fastest_peer()
+        if fastest is None:
+            return
+        if ours is None:
+            yield f"palestra / {fastest}: nothing was trained", False
+            return
+        ratios, target = self._ratios(ours, fastest, RATE), self._task.target
+        text = (
+            f"{ours} / {fastest}: {_spread(ratios, '.2f')} x, by processor time {_spread(self._ratios(ours, fastest, CPU_RATE), '.2f')} x"
+        )
+        yield f"{text}; target {target:g} x", statistics.median(ratios) >= target
 
-    @property
-    def memory_ratio(self) -> float | None:
-        """Our memory as a multiple of SB3's."""
-        mine, other = self.values(self.ours, MEMORY), self.values(MEMORY_PEER, MEMORY)
-        return statistics.median(mine) / statistics.median(other) if mine and other else None
+    def _memory(self) -> Iterator[tuple[str, bool]]:
+        for ours, target in MEMORY_TARGETS.items():
+            if ours in self._by_peer and MEMORY_PEER in self._by_peer:
+                ratio = self._median(ours, MEMORY) / self._median(MEMORY_PEER, MEMORY)
+                yield f"memory of {ours} / {MEMORY_PEER}: {ratio:.2f} x; at most {target:g} x", ratio <= target
 
-    @property
-    def met(self) -> bool:
-        """Whether the target is met; true where there is nobody to compare with."""
-        return self.fastest is None or (bool(self.ratios()) and statistics.median(self.ratios()) >= self.target)
+    def _packing(self) -> Iterator[tuple[str, bool]]:
+        if PACK not in self._by_peer:
+            return
+        one, fastest, (most, least) = self._fastest([EAGER, COMPILED]), self._fastest_peer(), (self._task.pack_time, self._task.pack_target)
+        if one is not None:
+            ratio = self._median(PACK, SECONDS) / self._median(one, SECONDS)
+            yield (
+                f"pack of {self._pack} / one seed: {ratio:.2f} x the time" + (f"; at most {most:g} x" if most else ""),
+                not most or ratio <= most,
+            )
+        if fastest is not None and least is not None:
+            ratio = self._pack * self._median(fastest, SECONDS) / self._median(PACK, SECONDS)
+            yield f"{self._pack} x {fastest} / pack of {self._pack}: {ratio:.2f} x the time; target {least:g} x", ratio >= least
 
+    def _fastest_peer(self) -> str | None:
+        return self._fastest([peer for peer in self._by_peer if peer not in {EAGER, COMPILED, PACK}])
 
-def table(results: Results) -> str:
-    """Returns the table: medians, with least and greatest in brackets."""
-    lines = [aligned([HEAD, *(_row(results, peer) for peer in results.by_peer)])]
-    if results.fastest is not None and results.ratios():
-        verdict = "ok" if results.met else "BELOW"
-        ratio = f"{results.ours} / {results.fastest}: {_spread(results.ratios(), '.2f')} x; target {results.target:g} x  {verdict}"
-        lines.append(f"{ratio}; by processor time {_spread(results.ratios(CPU_RATE), '.2f')} x")
-    if results.memory_ratio is not None:
-        lines.append(f"memory of {results.ours} / {MEMORY_PEER}: {results.memory_ratio:.2f} x; target 1 x eager, 1.6 x compiled")
-    return "\n".join(lines)
+    def _fastest(self, peers: Sequence[str]) -> str | None:
+        return max((peer for peer in peers if peer in self._by_peer), key=lambda peer: self._median(peer, RATE), default=None)
 
+    def _values(self, peer: str, key: str) -> list[float]:
+        return [float(result[key]) for result in self._by_peer[peer]]
 
-def _row(results: Results, peer: str) -> tuple[str, ...]:
-    def median(key: str, form: str) -> str:
-        return format(statistics.median(results.values(peer, key)), form)
+    def _median(self, peer: str, key: str) -> float:
+        return statistics.median(self._values(peer, key))
 
-    return (
-        peer,
-        _spread(results.values(peer, RATE), ",.0f"),
-        median(CPU_RATE, ",.0f"),
-        median("setup_seconds", ".1f"),
-        median("warm_up_seconds", ".1f"),
-        median("together_per_second", ",.0f"),
-        median(MEMORY, ",.0f"),
-        _spread(results.values(peer, "mean_return"), ".0f"),
-    )
+    def _ratios(self, ours: str, other: str, key: str) -> list[float]:
+        """Returns our rate as a multiple of another one's, turn by turn."""
+        return [mine / theirs for mine, theirs in zip(self._values(ours, key), self._values(other, key), strict=False)]
+
+    def _row(self, peer: str) -> tuple[str, ...]:
+        return (
+            peer,
+            _spread(self._values(peer, RATE), ",.0f"),
+            f"{self._median(peer, CPU_RATE):,.0f}",
+            f"{self._median(peer, 'setup_seconds'):.1f}",
+            f"{self._median(peer, 'warm_up_seconds'):.1f}",
+            f"{self._median(peer, 'together_per_second'):,.0f}",
+            f"{self._median(peer, MEMORY):,.0f}",
+            _spread(self._values(peer, "mean_return"), ".0f"),
+        )
 
 
 def _spread(values: Sequence[float], form: str) -> str:

@@ -84,14 +84,18 @@ class Task:
     target: float
     """Least throughput as a multiple of that of the fastest peer."""
     settings: Settings = field(repr=False)
+    pack_time: float | None = None
+    """Most time of a pack of 16 seeds as a multiple of that of one seed."""
+    pack_target: float | None = None
+    """Least time of as many trainings of the fastest peer, one after the other, as a multiple of that of the pack."""
 
 
 TASKS: Final = {
     task.name: task
     for task in (
-        Task("dqn1", "DQN, an update per env_step", "CartPole-v1", 30_000, 3, DqnSettings(train_every=1)),
-        Task("dqn4", "DQN, an update per 4 env_steps", "CartPole-v1", 30_000, 3, DqnSettings(train_every=4)),
-        Task("ppo", "PPO, 8 environments", "CartPole-v1", 100_000, 3, PpoSettings()),
+        Task("dqn1", "DQN, an update per env_step", "CartPole-v1", 30_000, 3, DqnSettings(train_every=1), 5, 10),
+        Task("dqn4", "DQN, an update per 4 env_steps", "CartPole-v1", 30_000, 3, DqnSettings(train_every=4), 5, 10),
+        Task("ppo", "PPO, 8 environments", "CartPole-v1", 100_000, 3, PpoSettings(), None, 6),
         Task("a2c", "A2C or A3C, 2 environments or processes", "CartPole-v1", 50_000, 2.5, A2cSettings()),
         Task("sac", "SAC, 256 x 256", "Pendulum-v1", 5_000, 1.15, SacSettings()),
     )
