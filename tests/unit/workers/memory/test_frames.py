@@ -108,6 +108,37 @@ def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:
     assert not (replay.state_dict()["frames"]["frame"] == 255).any()
 
 
+@pytest.mark.parametrize(("steps", "count"), [(1, 1), (4, 4), (4, 8)])
+def test_black_observations_are_stored_too(steps, count) -> None:
+    observation, successor = np.zeros((2, count, 1, 3, 2, 3), np.uint8)
+    successor[:, :, -1] = np.arange(1, count + 1).reshape(-1, 1, 1, 1)
+    flags = np.zeros((count, 1), bool)
+    replay, naive = memory(spec_of(steps, 1, 3), spare=6.0), NaiveReplay(steps, 1)
+    chunk = Chunk(observation, np.zeros((count, 1), int), np.zeros((count, 1)), successor, flags, flags)
+    replay.extend(*chunk.columns)
+    naive.extend(chunk)
+    assert_samples_agree(replay, naive)
+
+
+def test_a_slot_that_waited_shares_no_frames_from_before() -> None:
+    steps, k = 200, 2
+    replay, naive = memory(spec_of(steps, 2, k), spare=0.0), NaiveReplay(steps, 2)
+    black, flags, zeros = np.zeros((1, k, 2, 3), np.uint8), np.zeros((1, 2), bool), np.zeros((1, 2))
+    busy = FrameStream(0, 1, k, end=0.0)
+    for step in range(900):  # slot 1 shows black frames, and waits most of the time
+        moving = busy.chunk(1)
+        observation, successor = (
+            np.concatenate((frames[0], black))[np.newaxis] for frames in (moving.observation, moving.next_observation)
+        )
+        waits = np.array([[False, step % 180 != 0]])
+        chunk = Chunk(observation, zeros.astype(int), zeros, successor, flags, waits | np.array([[False, True]]))
+        replay.extend(*chunk.columns, active=~waits)
+        naive.extend(chunk, ~waits)
+        if step % 45 == 0:
+            assert_samples_agree(replay, naive)
+            assert len(replay) == len(naive.by_place())
+
+
 def test_each_frame_is_stored_once() -> None:
     replay, stream = memory(spec_of(400, 1, 4)), FrameStream(0, 1, 4, end=0.0)
     replay.extend(*stream.chunk(300).columns)

@@ -70,6 +70,12 @@ def test_a_place_without_value_is_never_found() -> None:
         assert (tree.values[found] > 0).all()
 
 
+def test_rounding_does_not_lead_past_the_last_value_of_a_group() -> None:
+    tree = SumTree(64)
+    tree.set(np.array([0, 33]), np.array([1.5, 2.0**53 - 2]))  # 2**53 - 1 less the first group's 1.5 rounds to all of the second group
+    assert tree.find(np.array([2.0**53 - 1])).tolist() == [33]
+
+
 def test_sums_do_not_depend_on_the_history() -> None:
     generator, worn = np.random.default_rng(0), SumTree(2000)
     for _ in range(200):

@@ -217,17 +217,17 @@ def test_a_stream_says_which_rows_it_has() -> None:
 @pytest.mark.parametrize("kind", ["vectors", "frames"])
 def test_a_memory_from_segments_goes_on_like_one_from_its_state(tmp_path, kind) -> None:
     observation = ((3,), np.float32) if kind == "vectors" else ((3, 2, 3), np.uint8)
-    spec = ReplaySpec(capacity=40, num_envs=2, observation=observation, action=((), np.int64), n_step=3)
-    stream = VectorStream(0, 2) if kind == "vectors" else FrameStream(0, 2, 3, end=0.4)
+    spec = ReplaySpec(capacity=400, num_envs=2, observation=observation, action=((), np.int64), n_step=3)
+    stream = VectorStream(0, 2) if kind == "vectors" else FrameStream(0, 2, 3, end=0.5)
 
     def memory(seed: int) -> Replay:
         rule = Prioritized(derive_generator(seed, "memory"))
         return Replay(spec, rule) if kind == "vectors" else FrameReplay(spec, rule, spare=0.0)
 
     memories, known = [memory(0)], {}
-    store = {name: SegmentStore(tmp_path / name, most_rows=16) for name in memories[0].streams()}
+    store = {name: SegmentStore(tmp_path / name, most_rows=100) for name in memories[0].streams()}
     for _ in range(8):
-        memories[0].extend(*stream.chunk(7).columns)
+        memories[0].extend(*stream.chunk(40).columns)
         for name, part in memories[0].streams().items():
             known[name] = store[name].append(known.get(name, ()), part.first, part.end, part.read)
         restored = {name: store[name].load(known[name], part.end, part.room) for name, part in memories[0].streams().items()}
@@ -238,3 +238,4 @@ def test_a_memory_from_segments_goes_on_like_one_from_its_state(tmp_path, kind) 
         samples = [one.sample(2, 16) for one in memories]
         for columns in zip(*samples, strict=True):
             assert all(np.array_equal(column, columns[0]) for column in columns)
+    assert (len(memories[0]) < 400) == (kind == "frames")  # short episodes cost the oldest rows their frames
