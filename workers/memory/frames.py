@@ -91,7 +91,7 @@ class FrameReplay(Replay):
         return self._frames.take(observation, axis=0), self._frames.take(successor, axis=0)
 
     def _write_step(self, place: int, observation: Array, successor: Array, active: Array) -> None:
-        """Writes the observations [B, k, ...] of one vector step into a row; slots that waited keep the numbers of the row before."""
+        """Writes the observations [B, k, ...] of one vector step into a row; those of slots that waited mean nothing."""
         stacks, successors = self._columns["observation"][place], self._columns["next_observation"][place]
         stacks[:] = self._columns["next_observation"][place - 1]
         follows = ~_differ(self._frames.take(stacks, axis=0), observation) & self._columns["live"][place - 1] & (self._added > 0)
