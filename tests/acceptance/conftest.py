@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+import torch
 
 from tests.acceptance.rows import ROWS, row_of
+from tests.acceptance.trainer_kit import KINDS, Kind
 
 _TICKS = {"passed": "✓", "skipped": "skipped", "failed": "FAILED", "": "no test"}
 _WORST = ("", "passed", "skipped", "failed")
@@ -34,3 +36,18 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str
             found = row_of(report.nodeid)
             if found is not None:
                 yield *found, outcome
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Either trainer: what a row says of one holds for the other."""
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As trainers run: networks this small lose by more threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -11,6 +11,7 @@ from torch import nn
 
 from workers.entrypoints.experiments.rl_experiment import RLExperiment
 from workers.entrypoints.experiments.schedules import Schedules
+from workers.entrypoints.experiments.supervised import Experiment
 from workers.entrypoints.experiments.surroundings import Surroundings
 from workers.estimators.agents import Agent
 from workers.estimators.checkpoints import load_checkpoint
@@ -322,6 +323,14 @@ class FakeServer:
 
     def read(self) -> int:
         return 0
+
+
+def experiment(directory: Path, recorded: Recorded | None = None, config: Any = None, **options: Any) -> Experiment:
+    recorded = recorded or Recorded()
+    inputs = {"train_input_fn": Lines(), "eval_input_fn": Lines(20)}
+    estimator = CountingEstimator(directory, recorded, **(config or {}))
+    made: Experiment = with_time(Experiment(estimator, **{**inputs, **options}), recorded)
+    return made
 
 
 def rl_experiment(directory: Path, recorded: Recorded | None = None, env: Any = None, config: Any = None, **options: Any) -> RLExperiment:

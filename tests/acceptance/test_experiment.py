@@ -16,6 +16,7 @@ from tests.acceptance.estimator_kit import (
     Lines,
     Recorded,
     TracingHook,
+    experiment,
     make_agent,
     same,
     state_of,
@@ -30,14 +31,6 @@ from workers.estimators.exports import ExportStrategy
 from workers.estimators.inputs import ArrayBatches
 from workers.estimators.results import read_results
 from workers.snapshot.manifest import read_manifest
-
-
-def experiment(directory: Path, recorded: Recorded | None = None, config: Any = None, **options: Any) -> Experiment:
-    recorded = recorded or Recorded()
-    inputs = {"train_input_fn": Lines(), "eval_input_fn": Lines(20)}
-    estimator = CountingEstimator(directory, recorded, **(config or {}))
-    made: Experiment = with_time(Experiment(estimator, **{**inputs, **options}), recorded)
-    return made
 
 
 def test_E1_constructor(tmp_path: Path) -> None:

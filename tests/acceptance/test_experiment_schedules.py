@@ -12,13 +12,13 @@ import torch
 
 from tests.acceptance.estimator_kit import (
     CLUSTER,
-    CountingEstimator,
     FakeServer,
     KillAt,
     Killed,
     Lines,
     Recorded,
     TracingHook,
+    experiment,
     same,
     state_of,
     with_time,
@@ -32,14 +32,6 @@ from workers.estimators.inputs import bound_input
 from workers.estimators.modes import Modes
 from workers.estimators.results import read_results
 from workers.estimators.run_config import RunConfig
-
-
-def experiment(directory: Path, recorded: Recorded | None = None, config: Any = None, **options: Any) -> Experiment:
-    recorded = recorded or Recorded()
-    inputs = {"train_input_fn": Lines(), "eval_input_fn": Lines(20)}
-    estimator = CountingEstimator(directory, recorded, **(config or {}))
-    made: Experiment = with_time(Experiment(estimator, **{**inputs, **options}), recorded)
-    return made
 
 
 def test_E9_continuous_eval(tmp_path: Path) -> None:

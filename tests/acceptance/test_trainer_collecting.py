@@ -1,51 +1,15 @@
 """Rows of garage's Trainer about collecting and what is counted; for both trainers."""
 
-import csv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 
+from tests.acceptance.trainer_kit import Kind, ready, rows
 from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, Reinforce
-from workers.entrypoints.trainer import TorchTrainer, Trainer
 from workers.snapshot import SnapshotConfig
-
-Kind = type[Trainer]
-
-
-KINDS = (Trainer, TorchTrainer)
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    """Either trainer: what a row says of one holds for the other."""
-    return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def ready(kind: Kind, path: Path, mode: str = "all", gap: int = 1, **options: Any) -> tuple[Any, CountingAlgo]:
-    """Returns a trainer that is set up with an algorithm that counts."""
-    env = options.pop("env", None) or CountingEnv()
-    algo = options.pop("algo", None) or CountingAlgo(env, **options)
-    trainer = kind(SnapshotConfig(path, mode, gap))
-    trainer.setup(algo, env)
-    return trainer, algo
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with (path / "progress.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_G5_obtain_episodes(kind: Kind, tmp_path: Path) -> None:

@@ -1,56 +1,21 @@
 """Rows of garage's Trainer about epochs, train and resume; G23 to G38 for both trainers."""
 
 import builtins
-import csv
 import math
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
+from tests.acceptance.trainer_kit import Kind, ready, rows
 from tests.support.garage_kit import CountingAlgo, CountingEnv, names
 from workers.collect.samplers import LocalSampler
 from workers.entrypoints.epochs import plots as trainer_plots
-from workers.entrypoints.trainer import ExperimentStats, NotSetupError, TorchTrainer, TrainArgs, Trainer
+from workers.entrypoints.trainer import ExperimentStats, NotSetupError, TrainArgs, Trainer
 from workers.snapshot import SnapshotConfig
 from workers.snapshot.writing import read_snapshot
-
-Kind = type[Trainer]
-
-
-KINDS = (Trainer, TorchTrainer)
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    """Either trainer: what a row says of one holds for the other."""
-    return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def ready(kind: Kind, path: Path, mode: str = "all", gap: int = 1, **options: Any) -> tuple[Any, CountingAlgo]:
-    """Returns a trainer that is set up with an algorithm that counts."""
-    env = options.pop("env", None) or CountingEnv()
-    algo = options.pop("algo", None) or CountingAlgo(env, **options)
-    trainer = kind(SnapshotConfig(path, mode, gap))
-    trainer.setup(algo, env)
-    return trainer, algo
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with (path / "progress.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def saved(path: Path, name: str) -> dict[str, Any]:

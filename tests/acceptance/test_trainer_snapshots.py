@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.acceptance.trainer_kit import Kind
 from tests.support.garage_kit import CountingAlgo, CountingEnv, Reinforce, flat, names
 from workers.core.recipes import RecipeError
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
@@ -19,25 +20,6 @@ from workers.entrypoints.trainer import WALL_COLUMNS, NotSetupError, TorchTraine
 from workers.record.progress_csv import read_rows
 from workers.snapshot import SnapshotConfig, writing
 from workers.snapshot.writing import read_snapshot
-
-Kind = type[Trainer]
-
-
-KINDS = (Trainer, TorchTrainer)
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    """Either trainer: what a row says of one holds for the other."""
-    return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def trained(kind: Kind, path: Path, epochs: int, mode: str, gap: int = 1) -> CountingAlgo:

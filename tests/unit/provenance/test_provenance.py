@@ -1,7 +1,6 @@
 """The record of a run, and what must never be in it. The rows P72 to P82 are in `tests/acceptance`."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,37 +8,10 @@ import pytest
 from palestra import provenance
 from palestra.contract.definition import GitCode
 from palestra.provenance import capture, generate_exp_id, git_code, prepare_output_dir
+from tests.support.work_trees import read
 
 PRIVATE_KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEmarked\n-----END RSA PRIVATE KEY-----\n"
 TOKEN = "plr_" + "A1b2C3d4E5f6G7h8J9k0" * 2
-
-
-def git(*arguments: str) -> None:
-    subprocess.run(["git", *arguments], check=True, capture_output=True)
-
-
-@pytest.fixture
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current directory that is in no work tree."""
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def tree(outside: Path) -> Path:
-    """A current directory that is a work tree with one commit."""
-    git("init", "-q")
-    git("config", "user.name", "tester")
-    git("config", "user.email", "tester@example.org")
-    (outside / "agent.py").write_text("lr = 1\n")
-    git("add", "agent.py")
-    git("commit", "-q", "-m", "first")
-    return outside
-
-
-def read(directory: str, name: str) -> str:
-    return (Path(directory) / f"{name}.txt").read_text()
 
 
 def test_the_id_of_a_subdirectory_covers_the_whole_tree(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

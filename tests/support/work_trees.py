@@ -1,0 +1,34 @@
+"""Git work trees to stand in, and what a run's directory holds."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current directory that is in no work tree."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def tree(outside: Path) -> Path:
+    """A current directory that is a work tree with one commit."""
+    git("init", "-q")
+    git("config", "user.name", "tester")
+    git("config", "user.email", "tester@example.org")
+    (outside / "agent.py").write_text("lr = 1\n")
+    git("add", "agent.py")
+    git("commit", "-q", "-m", "first")
+    return outside
+
+
+def read(directory: str, name: str) -> str:
+    return (Path(directory) / f"{name}.txt").read_text()
