@@ -11,6 +11,7 @@ from palestra.contract.agents.continuous import SacParameters as SacParameters
 from palestra.contract.agents.continuous import Td3Parameters as Td3Parameters
 from palestra.contract.agents.evolution import CemParameters as CemParameters
 from palestra.contract.agents.on_policy import A2cParameters as A2cParameters
+from palestra.contract.agents.on_policy import A3cParameters as A3cParameters
 from palestra.contract.agents.on_policy import PpoParameters as PpoParameters
 from palestra.contract.agents.on_policy import RecurrentPpoParameters as RecurrentPpoParameters
 from palestra.contract.agents.on_policy import ReinforceParameters as ReinforceParameters

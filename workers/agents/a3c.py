@@ -1,0 +1,230 @@
+"""Asynchronous advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", algorithm S3).
+
+Processes with an environment each train shared parameters without a lock: each copies them, makes up to t_max steps, and adds its gradient
+by RMSprop whose statistics are shared too (section 4 and supplement 4). For `train_agent_async`, which starts the processes and shares the
+tensors. P parameters, t_max steps of a rollout.
+"""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+import torch
+from gymnasium import Space
+from torch import Tensor
+
+from palestra.contract.agents import A3cParameters
+from workers.agents.actor_critic import ActorCritic, actor_critic
+from workers.agents.adam import clip_to_norm
+from workers.agents.base import TrainingSwitch, torch_generator
+from workers.agents.gradients import Gradient, runnable
+from workers.core.rng import derive_generator
+from workers.core.types import AgentContext, Array, CompileMode, StateTree
+from workers.explorers.draws import Blocks
+from workers.networks.layout import Parameters
+
+_FILE: Final = "a3c.npz"
+
+
+class Steps(NamedTuple):
+    """A rollout of at most t_max steps of one environment, always of this length."""
+
+    observation: Tensor
+    """[t_max, ...]"""
+    action: Tensor
+    """Raw [t_max, ...]"""
+    returned: Tensor
+    """float32 [t_max]: R, the rewards up to the end of the rollout and the value behind it."""
+    weight: Tensor
+    """float32 [t_max]: 1, or 0 behind the last step."""
+
+
+def returns(rewards: list[float], behind: float, gamma: float) -> list[float]:
+    """Returns R of each step: R <- r + gamma R, backwards from the value behind the last one."""
+    result = list[float]()
+    for reward in reversed(rewards):
+        behind = reward + gamma * behind
+        result.append(behind)
+    return result[::-1]
+
+
+def rmsprop_shared(parameters: Tensor, squares: Tensor, gradient: Tensor, hyper: A3cParameters, learning_rate: float) -> None:
+    """Writes one step of shared RMSprop (equation S2) to parameters and squares, float32 [P] each; other processes may do so meanwhile."""
+    decay = hyper.rmsprop_decay
+    squares.mul_(decay).addcmul_(gradient, gradient, value=1 - decay)
+    parameters.addcdiv_(gradient, (squares + hyper.rmsprop_epsilon).sqrt_(), value=-learning_rate)
+
+
+class A3cMath:
+    """The gradient of algorithm S3 as a pure function.
+
+    Args:
+        model: Policy and value network.
+        hyper: Hyperparameters.
+    """
+
+    def __init__(self, model: ActorCritic, hyper: A3cParameters) -> None:
+        self.model, self._hyper = model, hyper
+
+    def loss(self, parameters: Parameters, steps: Steps) -> tuple[Tensor, tuple[Tensor]]:
+        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2 / 2; and mean value and entropy [2]."""
+        policy, weight = self.model.policy, steps.weight
+        outputs, value = self.model(parameters, steps.observation)
+        error, entropy = steps.returned - value, policy.entropy(parameters, outputs)
+        chosen = policy.log_probability(parameters, outputs, steps.action) * error.detach()
+        each = 0.5 * self._hyper.value_coefficient * error.square() - chosen - self._hyper.entropy_coefficient * entropy
+        means = torch.stack(((value * weight).sum(), (entropy * weight).sum())) / weight.sum()
+        return (each * weight).sum(), (means.detach(),)
+
+    def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
+        """Returns the gradient [P], clipped, at parameters [P], and mean value and entropy [2]."""
+        slope, _, (means,) = gradient(lambda own: self.loss(self.model.layout.split(own), steps), vector)
+        return clip_to_norm(slope, self._hyper.max_grad_norm)[0], means
+
+
+class A3c:
+    """One process's part: acts in its environment and adds to what all share. Has the face that `train_agent_async` asks for.
+
+    Args:
+        hyper: Hyperparameters.
+        observation_space: Of the environment.
+        action_space: Of the environment.
+        seed: The run's seed; initial parameters are the same for every process.
+        process_idx: Which process this is: it explores by random numbers of its own.
+        compile: How the gradient is computed; compiling pays from some 100,000 steps on.
+
+    Raises:
+        DefinitionError: If a space does not fit.
+    """
+
+    shared_attributes: ClassVar[tuple[str, ...]] = ("parameters", "squares")
+
+    def __init__(
+        self,
+        hyper: A3cParameters,
+        observation_space: Space[Any],
+        action_space: Space[Any],
+        *,
+        seed: int = 0,
+        process_idx: int = 0,
+        compile: CompileMode = "eager",  # noqa: A002 - the name that a definition has for it
+    ) -> None:
+        context = AgentContext(observation_space, action_space, 1, seed)
+        model = actor_critic(context, "a3c", hyper.hidden_sizes, hyper.activation)
+        self.learning_rate = hyper.learning_rate
+        self.parameters = model.layout.join(model.initial(torch_generator(seed)))
+        self.squares = torch.zeros_like(self.parameters)
+        self._hyper, self._model = hyper, model
+        self._slope = runnable(A3cMath(model, hyper).slope, mode=compile)
+        generator = derive_generator(seed, "agent/explore", process_idx)
+        self._draws = Blocks(generator, lambda generator, shape: (model.policy.noise(generator, shape),))
+        self._training = TrainingSwitch()
+        self._observations: list[Array] = []
+        self._actions: list[Array] = []
+        self._rewards: list[float] = []
+        self._means: Tensor | None = None
+        self.sync_parameters()
+
+    def sync_parameters(self) -> None:
+        """Copies the shared parameters: what this process acts on and differentiates at until its next update."""
+        self._own = self.parameters.clone()
+        self._named, self._arrays = self._model.layout.split(self._own), self._model.layout.split_array(self._own.numpy())
+
+    def act(self, observation: Array) -> Any:
+        """Returns an action of the space: drawn from the policy, or in `eval_mode` the likeliest one."""
+        policy, noise = self._model.policy, None
+        if self._training.on:
+            self._draws.advance((1,))
+            noise = self._draws.block[0][self._draws.at]
+        raw = policy.sample(self._arrays, self._outputs(observation[None]), noise)
+        if self._training.on:
+            self._observations.append(observation)
+            self._actions.append(raw[0])
+        return policy.to_space(raw)[0]
+
+    def observe(self, observation: Array, reward: float, done: bool, reset: bool) -> None:
+        """Takes down what an action led to; learns after t_max steps or at the end of the episode, whose value is 0 where it is `done`."""
+        if not self._training.on:
+            return
+        self._rewards.append(float(reward))
+        if done or reset or len(self._rewards) == self._hyper.rollout_steps:
+            self._learn(0.0 if done else self._value(observation))
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which the likeliest actions are taken and nothing is learnt."""
+        return self._training.off()
+
+    def get_statistics(self) -> Iterable[tuple[str, float]]:
+        """Returns mean value and entropy of the last rollout."""
+        means = (float("nan"), float("nan")) if self._means is None else self._means.tolist()
+        return [("average_value", means[0]), ("average_entropy", means[1])]
+
+    def save(self, dirname: str) -> None:
+        """Writes the shared tensors into a directory."""
+        np.savez(Path(dirname) / _FILE, parameters=self.parameters.numpy(), squares=self.squares.numpy())
+
+    def load(self, dirname: str) -> None:
+        """Reads what `save` wrote."""
+        with np.load(Path(dirname) / _FILE, allow_pickle=False) as stored:
+            self._take(torch.from_numpy(stored["parameters"]), torch.from_numpy(stored["squares"]))
+
+    def state_dict(self) -> StateTree:
+        """Returns the shared tensors and this process's rollout so far."""
+        model, count = self._model, len(self._rewards)
+        shape = (0, *model.encoding.shape)
+        return {
+            "parameters": {name: part.clone() for name, part in model.layout.split(self.parameters).items()},
+            "squares": self.squares.clone(),
+            "own": self._own.clone(),
+            "explorer": self._draws.state_dict(),
+            "observation": np.stack(self._observations[:count]) if count else np.zeros(shape, model.encoding.dtype),
+            "action": np.stack(self._actions[:count]) if count else np.zeros((0, *model.policy.raw_shape), model.policy.raw_dtype),
+            "reward": np.array(self._rewards),
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly made agent to a captured state; raises ValueError where it is of another network."""
+        self._take(self._model.layout.join(state["parameters"]), torch.as_tensor(state["squares"]))
+        self._own.copy_(state["own"])
+        self._draws.load_state_dict(state["explorer"])
+        self._observations, self._actions = list(state["observation"]), list(state["action"])
+        self._rewards = [float(reward) for reward in state["reward"]]
+
+    # Private
+
+    def _take(self, parameters: Tensor, squares: Tensor) -> None:
+        """Writes to the shared tensors, which stay the same ones."""
+        self.parameters.copy_(parameters)
+        self.squares.copy_(squares)
+        self.sync_parameters()
+
+    def _outputs(self, observation: Array) -> Array:
+        quick = self._model.outputs_array(self._arrays, observation)
+        if quick is not None:
+            return quick
+        with torch.inference_mode():
+            outputs: Array = self._model.outputs(self._named, torch.from_numpy(observation)).numpy()
+        return outputs
+
+    def _value(self, observation: Array) -> float:
+        with torch.inference_mode():
+            return float(self._model.values(self._named, torch.from_numpy(observation[None])))
+
+    def _learn(self, behind: float) -> None:
+        slope, self._means = self._slope(self._own, self._steps(behind))
+        rmsprop_shared(self.parameters, self.squares, slope, self._hyper, self.learning_rate)
+        self.sync_parameters()
+        self._observations, self._actions, self._rewards = [], [], []
+
+    def _steps(self, behind: float) -> Steps:
+        """Returns the rollout, repeated with weight 0 up to t_max, so that a compiled gradient fits every length."""
+        count, length = len(self._rewards), self._hyper.rollout_steps
+        spare = length - count
+        returned = returns(self._rewards, behind, self._hyper.gamma)
+        weight = torch.zeros(length)
+        weight[:count] = 1.0
+        observation = torch.from_numpy(np.stack([*self._observations, *self._observations[:1] * spare]))
+        action = torch.from_numpy(np.stack([*self._actions, *self._actions[:1] * spare]))
+        return Steps(observation, action, torch.tensor([*returned, *returned[:1] * spare]), weight)
