@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from palestra.contract.states import JobState, RunState, WorkerState
+from palestra.contract.states import JobState, Outcome, RunState, WorkerState
 
 _RUN_STATES: Final[Mapping[JobState, RunState]] = {
     JobState.QUEUED: RunState.QUEUED,
@@ -36,6 +36,11 @@ OFFLINE_AFTER: Final = 10
 def run_state(latest_training_job: JobState) -> RunState:
     """Returns a run's state: that of its latest training job, in fewer words. A run without one is queued."""
     return _RUN_STATES[latest_training_job]
+
+
+def ended_run_state(outcome: Outcome) -> RunState:
+    """Returns the state of a run that ended for good within a pack, whatever the job's is."""
+    return RunState.SUCCEEDED if outcome is Outcome.SUCCEEDED else RunState.FAILED
 
 
 def experiment_state(runs: Mapping[RunState, int]) -> RunState:

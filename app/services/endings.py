@@ -28,8 +28,19 @@ async def by_report(session: Session, job: Job, attempt: Attempt, report: Attemp
     }
     if not await rows.end(session, attempt, AttemptState.ENDED, values):
         return False
+    await _end_runs(session, job, attempt, report)
     await _follow(session, job, attempt, f"attempt:{attempt.id}")
     return True
+
+
+async def _end_runs(session: Session, job: Job, attempt: Attempt, report: AttemptReport) -> None:
+    """Notes which runs of a pack have ended for good; the others go on with the job."""
+    carried = {run.run_id for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
+    for end in report.runs:
+        if end.run_id in carried and end.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
+            failure = None if end.failure is None else clean(end.failure).model_dump(mode="json")
+            values = {"outcome": end.outcome.value, "cause": end.cause.value, "failure": failure}
+            await job_rows.end_run(session, job.id, end.run_id, values)
 
 
 async def as_lost(session: Session, attempt_id: str, cause: Cause, actor: str) -> bool:

@@ -10,16 +10,16 @@ from typing import Any
 
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import Experiment, Run
-from app.db.models.jobs import Job
+from app.db.models.jobs import Job, JobRun
 from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import transitions
-from app.domain.derived import run_state
+from app.domain.derived import ended_run_state, run_state
 from app.domain.errors import ConflictError
 from app.services import events, views
 from palestra.contract.names import Schedule
-from palestra.contract.states import FINAL_JOB_STATES, Cause, JobState, ResumeQuality
+from palestra.contract.states import FINAL_JOB_STATES, Cause, JobState, Outcome, ResumeQuality
 from palestra.contract.work_order import Failure
 
 
@@ -83,9 +83,16 @@ def _audit(session: Session, job: Job, old: JobState, to: JobState, why: Why) ->
 
 
 async def _derive_runs(session: Session, job: Job, why: Why) -> None:
+    ended = await job_rows.ends(session, job.id)
     for run in await experiment_rows.runs_of_job(session, job.id):
         if run.job_id == job.id:
-            await experiment_rows.set_run(session, run.id, derived(job, run, why))
+            values = _ended(ended[run.id]) if run.id in ended else derived(job, run, why)
+            await experiment_rows.set_run(session, run.id, values)
+
+
+def _ended(end: JobRun) -> dict[str, Any]:
+    state = ended_run_state(Outcome(end.outcome or Outcome.SUCCEEDED))
+    return {"state": state.value, "cause": end.cause, "failure": end.failure, "finished_at": end.ended_at}
 
 
 def derived(job: Job, run: Run, why: Why) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from app.domain.principal import Principal
 from app.services import catalogue, gate, pages, runs, snapshots, views
 from app.services.actors import actor
 from app.services.gate import Why
+from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest
 from palestra.contract.resources import JobView
@@ -24,18 +25,21 @@ from palestra.contract.work_order import WORK_ORDER_VERSION
 
 __all__ = ["JobFilter", "PageRequest", "cancel", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
 
+_AUTO_PACK: Final = 16
+"""Seeds of a pack whose size nobody named: more make each update slower than they save."""
+
 _STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING})
 
 
 async def queue_training(session: Session, principal: Principal, experiment: Experiment, new: Sequence[Run], options: JobOptions) -> None:
-    """Queues one job for each run of an experiment that is new, or was only tested so far."""
+    """Queues jobs for the runs of an experiment that are new, or were only tested so far: one for each run, or for each pack of them."""
     columns = _columns(principal, experiment.id, options, options.schedule)
     # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the order in which they were named.
-    ids = sorted(new_id("job") for _ in new)
-    job_of = {run.id: job_id for run, job_id in zip(new, ids, strict=True)}
-    queued = await rows.insert(
-        session, [{**columns, "id": job_id} for job_id in job_of.values()], {job_of[run.id]: [run.id] for run in new}
-    )
+    packs = packs_of(new, options, experiment.agent)
+    ids = sorted(new_id("job") for _ in packs)
+    job_of = {run.id: job_id for pack, job_id in zip(packs, ids, strict=True) for run in pack}
+    carried = {job_id: [run.id for run in pack] for pack, job_id in zip(packs, ids, strict=True)}
+    queued = await rows.insert(session, [{**columns, "id": job_id} for job_id in ids], carried)
     by_id = {job.id: job for job in queued}
     for run in new:
         if run.job_id is None:
@@ -44,6 +48,21 @@ async def queue_training(session: Session, principal: Principal, experiment: Exp
             await _lead(session, principal, by_id[job_of[run.id]], run)
     await session.flush()
     await _tell_queued(session, queued, new)
+
+
+def packs_of(runs: Sequence[Run], options: JobOptions, agent: str) -> list[Sequence[Run]]:
+    """Returns the runs in packs, each of which one job works on.
+
+    Args:
+        runs: In the order in which their seeds were named.
+        options: Say how many go together.
+        agent: Name of the definition's agent.
+    """
+    wanted = options.resources.pack
+    size = (_AUTO_PACK if agent in PACKABLE_AGENTS else 1) if wanted == "auto" else 1 if wanted == "off" else wanted
+    if not options.schedule.writes_training_state:
+        size = 1
+    return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
 
 
 async def submit(session: Session, principal: Principal, run_id: str, request: JobRequest) -> JobView:

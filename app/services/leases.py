@@ -54,7 +54,8 @@ async def claim(session: Session, principal: Principal, body: Claim, settings: S
     """
     worker = await _worker(session, principal, body)
     job = await _claimable(session, principal, body, worker)
-    runs = list(await experiment_rows.runs_of_job(session, job.id, lock=True))
+    ended = await job_rows.ends(session, job.id)
+    runs = [run for run in await experiment_rows.runs_of_job(session, job.id, lock=True) if run.id not in ended]
     orders = await _run_orders(session, job, runs)
     await gate.move(session, job, JobState.STARTING, _why_claim(worker, job, orders), claim=body.expected_attempt)
     token = new_secret("pla")

@@ -27,6 +27,9 @@ class Resources(Document):
     """How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as one CUDA graph; `auto` compiles where so
     many updates follow that it pays. The numbers differ by roundings."""
 
+    pack: Literal["auto", "off"] | Annotated[int, Field(ge=2, le=64)] = "off"
+    """Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be packed, `off` makes a job per seed."""
+
     evaluation: Literal["inline", "process"] = "inline"
     """Where evaluations during training run: `process` has one of their own, on the CPU, and training does not wait for them."""
 

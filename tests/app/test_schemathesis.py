@@ -44,7 +44,9 @@ class Target:
     def document(self) -> dict[str, Any]:
         """The document that the server serves."""
         headers = {"Authorization": f"Bearer {self.token}"}
-        found: dict[str, Any] = httpx.get(f"{self.url}/api/v1/openapi.json", headers=headers, verify=False, timeout=60).raise_for_status().json()
+        found: dict[str, Any] = (
+            httpx.get(f"{self.url}/api/v1/openapi.json", headers=headers, verify=False, timeout=60).raise_for_status().json()
+        )
         found["paths"].pop(ENDLESS, None)
         return found
 

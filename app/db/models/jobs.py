@@ -68,6 +68,11 @@ class JobRun(Base):
     job_id: Mapped[str] = mapped_column(String(64), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
     run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int]
+    outcome: Mapped[str | None] = mapped_column(String(16))
+    """Of a pack: how the run ended for good, while the job may go on with the others; such a run is carried by no later attempt."""
+    cause: Mapped[str | None] = mapped_column(String(32))
+    failure: Mapped[dict[str, Any] | None]
+    ended_at: Mapped[datetime | None]
 
 
 class Attempt(Base):

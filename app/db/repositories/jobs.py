@@ -145,9 +145,21 @@ async def run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[st
     return found
 
 
+async def ends(session: Session, job_id: str) -> dict[str, JobRun]:
+    """Returns the runs of a job that have ended for good while it may go on, by their ids."""
+    query = select(JobRun).where(JobRun.job_id == job_id, JobRun.outcome.is_not(None)).execution_options(populate_existing=True)
+    return {row.run_id: row for row in await session.scalars(query)}
+
+
+async def end_run(session: Session, job_id: str, run_id: str, values: Mapping[str, Any]) -> None:
+    """Says how a run of a job ended; the first word counts."""
+    mine = JobRun.job_id == job_id, JobRun.run_id == run_id, JobRun.outcome.is_(None)
+    await session.execute(update(JobRun).where(*mine).values(**values, ended_at=db_now()).execution_options(synchronize_session=False))
+
+
 async def unfinished_training(session: Session, run_id: str) -> Job | None:
-    """Returns the training job of a run that has not ended, if there is one."""
-    query = select(Job).join(JobRun, JobRun.job_id == Job.id).where(JobRun.run_id == run_id)
+    """Returns the training job of a run that has not ended, nor the run within it, if there is one."""
+    query = select(Job).join(JobRun, JobRun.job_id == Job.id).where(JobRun.run_id == run_id, JobRun.outcome.is_(None))
     query = query.where(Job.schedule.in_(_TRAINING), Job.state.not_in(_FINAL))
     return await session.scalar(query.order_by(Job.created_at.desc(), Job.id.desc()).limit(1))
 

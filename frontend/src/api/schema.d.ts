@@ -2855,7 +2855,8 @@ export interface components {
              *       "cpu_threads": 1,
              *       "evaluation": "inline",
              *       "gpus": 0,
-             *       "memory_mib": null
+             *       "memory_mib": null,
+             *       "pack": "off"
              *     }
              */
             resources: components["schemas"]["Resources"];
@@ -2912,7 +2913,8 @@ export interface components {
              *       "cpu_threads": 1,
              *       "evaluation": "inline",
              *       "gpus": 0,
-             *       "memory_mib": null
+             *       "memory_mib": null,
+             *       "pack": "off"
              *     }
              */
             resources: components["schemas"]["Resources"];
@@ -4177,6 +4179,12 @@ export interface components {
              * @description Memory of the trainer in MiB; `null` sets no limit.
              */
             memory_mib?: number | null;
+            /**
+             * Pack
+             * @description Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be packed, `off` makes a job per seed.
+             * @default off
+             */
+            pack: ("auto" | "off") | number;
         };
         /**
          * ResumeQuality
@@ -5063,7 +5071,8 @@ export interface components {
              *         "cpu_threads": 1,
              *         "evaluation": "inline",
              *         "gpus": 0,
-             *         "memory_mib": null
+             *         "memory_mib": null,
+             *         "pack": "off"
              *       },
              *       "schedule": "train",
              *       "seeds": [

@@ -98,3 +98,6 @@ AgentParameters = Annotated[
     | Annotated[RegisteredAgent, Tag("tagged-union[registered]")],
     Discriminator(_group_of),
 ]
+
+PACKABLE_AGENTS: Final = frozenset({"dqn", "c51", "rainbow", "iqn", "ppo", "a2c", "sac", "td3", "ddpg"})
+"""Agents whose seeds can be trained as one batch."""

@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, select
+from sqlalchemy import select
 
 from app.db.engine import Database
-from app.db.models import Block, Job, JobRun, Series
+from app.db.models import Block, Series
 from app.db.repositories import attempts
 from app.domain.errors import ConflictError, InvalidError
 from app.metrics import blocks
@@ -26,11 +26,7 @@ EVALUATION_SLOT = 5
 async def pack(world: World, database: Database, tmp_path: Path) -> Storing:
     """A live attempt that trains two runs as one pack; the words of `Storing` speak of the first."""
     registered = await world.register(slots=12)
-    await world.submit(seeds=[0, 1])
-    first, second = await world.jobs()
-    async with database.write() as session:
-        await session.execute(delete(Job).where(Job.id == second.id))
-        session.add(JobRun(job_id=first.id, run_id=second.run_ids[0], position=1))
+    first = await world.one_job(seeds=(0, 1), resources={"pack": 2})
     order = (await world.start(first.id, registered.worker_id)).work_order
     directory = tmp_path / "blobs"
     run_id = first.run_ids[0]
