@@ -18,6 +18,7 @@ from palestra.contract.agents import (
     NafParameters,
     PpoParameters,
     RainbowParameters,
+    RecurrentPpoParameters,
     ReinforceParameters,
     SacParameters,
     Td3Parameters,
@@ -25,7 +26,7 @@ from palestra.contract.agents import (
 )
 from palestra.contract.agents.common import PrioritizedReplay
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience, leaves
-from workers.agents import a2c, c51, cem, ddpg, dqn, drqn, gradients, iqn, naf, ppo, rainbow, reinforce, sac, td3, trpo
+from workers.agents import a2c, c51, cem, ddpg, dqn, drqn, gradients, iqn, naf, ppo, rainbow, recurrent_ppo, reinforce, sac, td3, trpo
 from workers.core.protocols import Agent, Stateful
 from workers.core.rng import global_state
 from workers.core.types import StateTree
@@ -48,6 +49,11 @@ CASES = {
     "a2c": (a2c.build, A2cParameters(rollout_steps=20), spaces.MultiBinary((2, 2))),
     "reinforce": (reinforce.build, ReinforceParameters(episodes=2), spaces.Discrete(3)),
     "trpo": (trpo.build, TrpoParameters(rollout_steps=20, value_minibatch_size=20), spaces.Box(-2, 2, (2,), np.float32)),
+    "recurrent-ppo": (
+        recurrent_ppo.build,
+        RecurrentPpoParameters(rollout_steps=20, minibatch_envs=1, memory_units=8),
+        spaces.Box(-2, 2, (2,), np.float32),
+    ),
     "sac": (sac.build, SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), spaces.Box(-2, 2, (2,), np.float32)),
     "td3": (td3.build, Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), spaces.Box(-2, 3, (1, 2), np.float64)),
     "ddpg": (ddpg.build, DdpgParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), spaces.Box(-2, 2, (2,), np.float32)),
