@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from palestra.contract.agents import DqnParameters, PpoParameters
+from palestra.contract.agents import C51Parameters, DqnParameters, IqnParameters, PpoParameters, RainbowParameters
 from palestra.contract.envs import EnvSpec
 from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
-from workers.agents import dqn, ppo
+from workers.agents import c51, dqn, iqn, ppo, rainbow
 from workers.agents.gradients import eager_gradient, stacked
 from workers.agents.pack import Pack
 from workers.agents.state import map_tensors
@@ -38,11 +38,18 @@ PACKABLE: dict[str, Any] = {
     "ppo": (ppo.build, PpoParameters(**ROLLOUT)),
     "ppo-kl-normalised": (ppo.build, PpoParameters(**ROLLOUT, target_kl=1e-3, normalize_observations=True, normalize_rewards=True)),
     "dqn": (dqn.build, DqnParameters(**SMALL)),
+    "c51": (c51.build, C51Parameters(**SMALL)),
+    "iqn": (iqn.build, IqnParameters(**SMALL, cosines=8)),
+    "rainbow": (rainbow.build, RainbowParameters(**SMALL)),
     "dqn-every-4": (dqn.build, DqnParameters(**SMALL, train_every=4, updates_per_train=2)),
 }
 
 
-@pytest.fixture(params=PACKABLE)
+SLOWER = {"c51", "iqn", "rainbow"}
+"""Cases whose runs on engines are slow tests; their updates are compared in any case."""
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOWER else []) for name in PACKABLE])
 def case(request) -> Any:
     return PACKABLE[request.param]
 
