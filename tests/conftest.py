@@ -19,7 +19,7 @@ from tests.support.world import World, make_world
 
 def pytest_configure(config: pytest.Config) -> None:
     """Names the directory of this run's PostgreSQL before xdist starts its workers, so that all of them share it."""
-    os.environ["PALESTRA_COMPILE"] = "eager"
+    os.environ["PALESTRA_WORKER_COMPILE"] = "eager"
     if not hasattr(config, "workerinput") and postgres.ROOT_VARIABLE not in os.environ:
         os.environ[postgres.ROOT_VARIABLE] = str(postgres.make_root())
         config.add_cleanup(_stop_postgres)

@@ -34,7 +34,7 @@ from workers.core.types import StopReason
 from workers.entrypoints.jobs import native, trial
 from workers.entrypoints.jobs.following import Follower
 from workers.failures import describe_failure
-from workers.loop.clock import StillClock, SummedClock
+from workers.loop.clock import PackClock, StillClock
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.record.progress import ProgressFile
 from workers.record.recorder import SharedSink, Sink
@@ -131,7 +131,7 @@ def _train_pack(attempt: Attempt) -> AttemptReport:
         sink = SharedSink(stack.enter_context(SpoolWriter(attempt.directory.spool)))
         contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
         pack = assemble_pack(contexts, starts, stack)
-        attempt.clock = SummedClock([training.engine.clock for training in pack.trainings])
+        attempt.clock = PackClock([training.engine.clock for training in pack.trainings])
         qualities = [_resumed(training, snapshot) for training, snapshot in zip(pack.trainings, snapshots, strict=True)]
         with _shown(attempt):
             reasons = [result.reason for result in native.train_pack(pack)]

@@ -189,7 +189,7 @@ class AttemptReport(Document):
     provenance: dict[str, Any] = Field(default_factory=dict)
     """Packages, hardware and times that the trainer really ran with."""
     runs: Annotated[tuple[RunEnd, ...], Field(max_length=1_024)] = ()
-    """Of a pack: how each run ended. The counters of the report are their sums."""
+    """Of a pack: how each run ended. The counters of the report are those of the first."""
 
 
 class Release(Document):

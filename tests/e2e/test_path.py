@@ -59,6 +59,31 @@ def test_pause_saves_and_resume_goes_on_exactly_there(shared_stack: Stack) -> No
     assert episodes_per_bucket(shared_stack, run["id"], episodes, superseded=True) == [1] * episodes, "a clean pause supersedes nothing"
 
 
+def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
+    """One job trains three seeds; its trainer is killed, and the next attempt goes on from a snapshot of each run."""
+    slow = {"name": "dqn", "learning_starts": 200, "hidden_sizes": [32, 32]}
+    runs = shared_stack.submit(
+        cartpole(2_500, name="pack", agent=slow, snapshot={"every_env_steps": 400}), seeds=[0, 1, 2], resources={"pack": "auto"}
+    )
+    first = runs[0]["id"]
+
+    def saved() -> bool:
+        found = [shared_stack.get(f"runs/{run['id']}/snapshots")["items"] for run in runs]
+        return all(any(snapshot["state"] == "verified" for snapshot in snapshots) for snapshots in found)
+
+    wait_for(saved, 90, "each run has a snapshot on the server")
+    assert len({shared_stack.get(f"runs/{run['id']}")["job_id"] for run in runs}) == 1
+    attempt = live_attempt(shared_stack, first)
+    assert attempt is not None
+    shared_stack.module_processes("workers.child", attempt["id"])[0].kill()
+    for run in runs:
+        done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+        assert (done["state"], done["cause"], done["progress"]["env_step"]) == ("succeeded", "budget", 2_500)
+        assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
+        episodes = done["progress"]["episode"]
+        assert episodes_per_bucket(shared_stack, run["id"], episodes) == [1] * episodes
+
+
 def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(cartpole(500_000, name="cancel"))
     running = shared_stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")

@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 def bare_environment() -> dict[str, str]:
     """Returns this process's environment without settings of Palestra, but that trainers compile nothing unless they are told to."""
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}, "PALESTRA_COMPILE": "eager"}
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")}, "PALESTRA_WORKER_COMPILE": "eager"}
 
 
 def free_port() -> int:

@@ -8,7 +8,7 @@ from palestra.contract.definition import RlDefinition
 from workers.core.errors import DefinitionError
 from workers.core.types import CompileMode, LearnSchedule
 
-COMPILE_VARIABLE: Final = "PALESTRA_COMPILE"
+COMPILE_VARIABLE: Final = "PALESTRA_WORKER_COMPILE"
 """Environment variable of a worker: with the value `eager`, `auto` compiles nothing there."""
 
 WORTH_UPDATES: Final = 30_000

@@ -73,8 +73,9 @@ class StillClock:
         return cls(**state["clock"])
 
 
-class SummedClock:
-    """The counters of several clocks together.
+class PackClock:
+    """How far the first of several runs is, which an attempt's own measurements are attributed to; the iterations are those of all runs, so
+    that it moves with any of them.
 
     Args:
         clocks: Read at each look.
@@ -85,32 +86,32 @@ class SummedClock:
 
     @property
     def env_steps(self) -> int:
-        """Sum of the env_steps."""
-        return sum(clock.env_steps for clock in self._clocks)
+        """The first run's."""
+        return self._clocks[0].env_steps
 
     @property
     def updates(self) -> int:
-        """Sum of the updates."""
-        return sum(clock.updates for clock in self._clocks)
+        """The first run's."""
+        return self._clocks[0].updates
 
     @property
     def iterations(self) -> int:
-        """Sum of the iterations."""
+        """The sum."""
         return sum(clock.iterations for clock in self._clocks)
 
     @property
     def epochs(self) -> int:
-        """Sum of the epochs."""
-        return sum(clock.epochs for clock in self._clocks)
+        """The first run's."""
+        return self._clocks[0].epochs
 
     @property
     def episodes(self) -> int:
-        """Sum of the episodes."""
-        return sum(clock.episodes for clock in self._clocks)
+        """The first run's."""
+        return self._clocks[0].episodes
 
     @property
     def wall_seconds(self) -> float:
-        """The longest time."""
+        """The longest."""
         return max(clock.wall_seconds for clock in self._clocks)
 
 

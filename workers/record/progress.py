@@ -11,7 +11,7 @@ PROGRESS_SECONDS: Final = 1.0
 
 
 class ProgressFile:
-    """Writes `{"env_step", "update", "episode"}` into a file, atomically, from a thread of its own.
+    """Writes `{"env_step", "update", "episode", "iteration"}` into a file, atomically, from a thread of its own.
 
     Args:
         path: The file.
@@ -40,9 +40,10 @@ class ProgressFile:
     def write(self) -> None:
         """Writes once. A disk that is full now loses nothing: the next write says it all."""
         clock = self._clock
+        counters = {"env_step": clock.env_steps, "update": clock.updates, "episode": clock.episodes, "iteration": clock.iterations}
         temporary = self._path.with_name(f".{self._path.name}.tmp")
         try:
-            temporary.write_text(json.dumps({"env_step": clock.env_steps, "update": clock.updates, "episode": clock.episodes}))
+            temporary.write_text(json.dumps(counters))
             temporary.replace(self._path)
         except OSError:
             temporary.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ TRAINER_MODULE: Final = "workers.child"
 
 _SECRET_NAME: Final = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|PRIVATE_KEY|ACCESS_KEY", re.IGNORECASE)
 _OWN_NAME: Final = re.compile(r"^(PALESTRA|CELERY)_")
-_KEPT_OWN_NAME: Final = re.compile(r"^PALESTRA_(TEST_|BENCH_|COMPILE$)")
+_KEPT_OWN_NAME: Final = re.compile(r"^PALESTRA_(TEST_|BENCH_|WORKER_COMPILE$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from workers.core.types import LearnSchedule
 
 @pytest.fixture(autouse=True)
 def no_wish(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PALESTRA_COMPILE")
+    monkeypatch.delenv("PALESTRA_WORKER_COMPILE")
 
 
 @pytest.mark.parametrize(("updates", "mode"), [(WORTH_UPDATES, "compiled"), (WORTH_UPDATES - 1, "eager"), (float("inf"), "compiled")])
@@ -24,10 +24,10 @@ def test_auto_compiles_where_it_pays(updates: float, mode: str) -> None:
 
 
 def test_auto_stays_eager_without_a_compiler_and_where_the_worker_wishes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PALESTRA_COMPILE", "eager")
+    monkeypatch.setenv("PALESTRA_WORKER_COMPILE", "eager")
     assert compile_mode("auto", "cpu", 1e9) == "eager"
     assert compile_mode("compiled", "cpu", 0) == "compiled"
-    monkeypatch.delenv("PALESTRA_COMPILE")
+    monkeypatch.delenv("PALESTRA_WORKER_COMPILE")
     monkeypatch.setenv("PATH", "/nowhere")
     assert compile_mode("auto", "cpu", 1e9) == "eager"
 
