@@ -1191,7 +1191,7 @@ export interface components {
             resume_quality: components["schemas"]["ResumeQuality"];
             /**
              * Runs
-             * @description Of a pack: how each run ended. The counters of the report are their sums.
+             * @description Of a pack: how each run ended. The counters of the report are those of the first.
              * @default []
              */
             runs: components["schemas"]["RunEnd"][];
