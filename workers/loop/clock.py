@@ -74,8 +74,9 @@ class StillClock:
 
 
 class PackClock:
-    """How far the first of several runs is, which an attempt's own measurements are attributed to; the iterations are those of all runs, so
-    that it moves with any of them.
+    """How far the first of several runs is: that an attempt's own measurements are attributed to.
+
+    The iterations are those of all runs, so that it moves with any of them.
 
     Args:
         clocks: Read at each look.

@@ -303,7 +303,7 @@ function makeJob(experiment: string, state: t.RunState): t.Job {
     position: null,
     pool: "default",
     priority: 0,
-    resources: { gpus: 0, cpu_threads: 1, memory_mib: null, evaluation: "inline" },
+    resources: { compile: "auto", pack: "off", gpus: 0, cpu_threads: 1, memory_mib: null, evaluation: "inline" },
     limits: { wall_seconds: null, stall_seconds: 1800, grace_seconds: 120, max_attempts: 20 },
     evaluate: null,
     attempts: state === "queued" ? 0 : 1,
