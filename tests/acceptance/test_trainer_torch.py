@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from tests.acceptance import test_trainer_collecting, test_trainer_running, test_trainer_snapshots
+from tests.acceptance import test_trainer_collecting, test_trainer_running, test_trainer_snapshots, trainer_kit
 from tests.support.garage_kit import CountingAlgo, CountingEnv
 from workers.entrypoints.epochs.torch_session import TorchSession
 from workers.entrypoints.trainer import NotSetupError, TFTrainer, TorchTrainer, Trainer
@@ -116,8 +116,8 @@ def test_G45_initialize_tf_vars(tmp_path: Path) -> None:
 def test_G46_both_trainers() -> None:
     """The rows G5 to G41 take the kind of trainer as a parameter; those without it are about other things than trainers."""
     apart = {f"G{number}" for number in (1, 2, 3, 4, 42, 47, 48)}
+    assert (Trainer, TorchTrainer) == trainer_kit.KINDS
     for module in (test_trainer_collecting, test_trainer_running, test_trainer_snapshots):
-        assert (Trainer, TorchTrainer) == module.KINDS
         for name, test in inspect.getmembers(module, inspect.isfunction):
             row = name.removeprefix("test_").split("_")[0]
             if row.startswith("G") and row not in apart:

@@ -62,7 +62,7 @@ class Trained:
         self.env_steps, self.updates, self.mean = engine.clock.env_steps, engine.clock.updates, silent.mean
         fresh = build_evaluator(definition, agent, training_seeds(derive_seed(seed, "other episodes", bits=31)), 20)
         self.fresh_mean = fresh.evaluate(engine.clock).mean
-        self.parameters = agent.state_dict()["parameters"]
+        self.parameters = agent.state_dict()["learning"]["parameters"]
         for part in (env, evaluator, fresh):
             part.close()
 

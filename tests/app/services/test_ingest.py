@@ -192,7 +192,7 @@ def _cuts(size: int, chooser: random.Random) -> list[tuple[int, int]]:
     return wild + cuts
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 async def test_any_order_of_deliveries_equals_one_delivery_in_order(training: Training, seed: int) -> None:
     chooser = random.Random(seed)

@@ -200,14 +200,6 @@ def test_a_loss_that_is_not_finite_ends_as_diverged(tmp_path: Path) -> None:
     assert records(directory, "snapshot")[-1]["reason"] == "exception"
 
 
-def test_a_pack_of_several_is_refused(tmp_path: Path) -> None:
-    order = work_order(definition())
-    two = order.model_copy(update={"runs": (order.runs[0], order.runs[0].model_copy(update={"run_id": new_id("run")}))})
-    _, report = execute(tmp_path, two)
-    assert report.failure is not None
-    assert "packs of one run, not of 2" in report.failure.message
-
-
 def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
     document = definition()
     first, _ = execute(tmp_path, work_order(document))
@@ -223,8 +215,8 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
     ("word", "outcome", "cause"),
     [
         ("pause", Outcome.PAUSED, Cause.USER),
-        ("cancel", Outcome.CANCELLED, Cause.USER),
-        ("drain", Outcome.DRAINED, Cause.DRAIN),
+        pytest.param("cancel", Outcome.CANCELLED, Cause.USER, marks=pytest.mark.slow),
+        pytest.param("drain", Outcome.DRAINED, Cause.DRAIN, marks=pytest.mark.slow),
         ("SIGTERM", Outcome.DRAINED, Cause.DRAIN),
     ],
 )
@@ -251,6 +243,7 @@ def test_the_end_of_the_pipe_ends_the_trainer_at_once(tmp_path: Path) -> None:
     assert not directory.report.exists()
 
 
+@pytest.mark.slow
 def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> None:
     sections = {"loop": {"env_steps": 2_000}, "evaluation": {"every_env_steps": None, "episodes": 1}, "snapshot": {"every_env_steps": 500}}
     document = definition("dqn", 2, **sections)

@@ -75,7 +75,9 @@ def killed(kind: str, outdir: Path, at: int) -> None:
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 
 
-@pytest.mark.parametrize("kind", ["serial", "serial, apart", "batch"])
+@pytest.mark.parametrize(
+    "kind", ["serial", pytest.param("serial, apart", marks=pytest.mark.slow), pytest.param("batch", marks=pytest.mark.slow)]
+)
 def test_kill_and_resume_change_nothing(tmp_path: Path, kind: str) -> None:
     whole = Learner()
     expected = outcome(tmp_path / "whole", whole, learn(kind, tmp_path / "whole", whole))

@@ -185,5 +185,10 @@ def test_progress_is_a_small_file(tmp_path: Path, clock: Clock) -> None:
     progress.start()
     clock.env_steps, clock.updates, clock.episodes = 5, 3, 1
     progress.close()
-    assert json.loads((tmp_path / "progress.json").read_text()) == {"env_step": 5, "update": 3, "episode": 1}
+    assert json.loads((tmp_path / "progress.json").read_text()) == {
+        "env_step": 5,
+        "update": 3,
+        "episode": 1,
+        "iteration": 0,
+    }
     assert [path.name for path in tmp_path.iterdir()] == ["progress.json"]

@@ -176,8 +176,8 @@ def test_our_own_agents_learn_by_their_schedule_and_on_demand(tmp_path: Path) ->
     second = Trainer(SnapshotConfig(tmp_path / "second"))
     second.restore(tmp_path)
     assert second._session.clock.updates == 8
-    for name, tensor in algo.agent.state_dict()["parameters"].items():
-        assert tensor.shape == second._session.algo.agent.state_dict()["parameters"][name].shape
+    for name, tensor in algo.agent.state_dict()["learning"]["parameters"].items():
+        assert tensor.shape == second._session.algo.agent.state_dict()["learning"]["parameters"][name].shape
     with pytest.raises(ValueError, match="agent: learning_rate: Input should be greater than 0"):
         AgentAlgorithm({"name": "dqn", "learning_rate": -1}, "CartPole-v1")
     other, plain = ready(tmp_path / "third")
