@@ -12,8 +12,8 @@ ASYNC: Final = (
         "P1",
         "a process counts for itself",
         _SHARING,
-        "self.env_steps = words[Slot.ENV_STEPS] = words[Slot.ENV_STEPS] + env_steps",
-        "words[Slot.ENV_STEPS] += env_steps\n            self.env_steps += env_steps",
+        "self.env_steps = at = self._claim(env_steps)",
+        "self.env_steps += env_steps\n        at = self._claim(env_steps)",
     ),
     (
         "P2",
@@ -25,7 +25,7 @@ ASYNC: Final = (
     ("P3", "no process will do", _RUN, '("processes", call.processes, 1)', '("processes", call.processes, 0)'),
     ("P4", "no environment of its own for evaluation", _CHILD, "user.make_env(index, test=True)", "user.make_env(index, test=False)"),
     ("P5", "profile does nothing", _CHILD, "    if not settings.profile:", "    if True:"),
-    ("P6", "the overshoot is not reported", _RUN, "overshoot = max(0, words[Slot.ENV_STEPS] - int(self._call.steps))", "overshoot = 7"),
+    ("P6", "the overshoot is not reported", _RUN, "overshoot = max(0, env_steps - int(self._call.steps))", "overshoot = 7"),
     (
         "P7",
         "the multiple belongs to the step after it",
@@ -61,7 +61,7 @@ ASYNC: Final = (
         "_single(ground, settings.max_episode_len)",
         "_single(ground, None)",
     ),
-    ("P12", "counting begins at 0", _RUN, "words[Slot.ENV_STEPS] = call.step_offset", "words[Slot.ENV_STEPS] = 0"),
+    ("P12", "counting begins at 0", _RUN, "count.value = call.step_offset", "count.value = 0"),
     ("P13", "another name", _CHILD, "            return SUCCESSFUL\n", '            return f"{env_steps}_{FINISH}"\n'),
     (
         "P14",
