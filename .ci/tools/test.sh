@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every test: pytest in four processes, then what starts real processes and browsers in six, since those wait more, then the
+# Runs every test: pytest in four processes, then what starts real processes and browsers in five, since those wait more, then the
 # dashboard's.
 # Usage: test.sh BIN [PYTEST ARGUMENTS ...]
 set -u
@@ -11,7 +11,7 @@ trap 'rm -rf "$reports"' EXIT
 unset PYTHONDONTWRITEBYTECODE
 failed=0
 "$bin/pytest" -n 4 -m "not slow and not gpu and not processes and not browser" --junitxml "$reports/unit.xml" "$@" || failed=1
-"$bin/pytest" -n 6 --dist loadscope --no-loadscope-reorder -m "(processes or browser) and not slow and not gpu" --junitxml "$reports/processes.xml" "$@" || failed=1
+"$bin/pytest" -n 5 --dist loadscope --no-loadscope-reorder -m "(processes or browser) and not slow and not gpu" --junitxml "$reports/processes.xml" "$@" || failed=1
 .ci/tools/with-node.sh npm --prefix frontend run --silent test -- --reporter=default --reporter=junit --outputFile.junit="$reports/frontend.xml" || failed=1
 "$bin/python" .ci/tools/total.py "$reports" || failed=1
 exit $failed

@@ -127,6 +127,7 @@ def test_P1_train_agent_async(both: Ran) -> None:
     assert len(both.steps) >= STEPS
 
 
+@pytest.mark.slow
 def test_P2_outdir(both: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {"scores.txt", "episodes.csv", "history.jsonl", "outcome.json", "best", "profile_0.prof", "profile_1.prof"}
     there = {path.name for path in both.outdir.iterdir() if not path.name.startswith("events.out")}
@@ -195,6 +196,7 @@ def test_P8_eval_n_steps(tmp_path: Path) -> None:
     assert [(one["episodes"], one["mean"], one["length_mean"]) for one in read_history(ran.outdir)] == [(1, 12.0, 12.0)]
 
 
+@pytest.mark.slow
 def test_P9_eval_n_episodes(alone: Ran, tmp_path: Path) -> None:
     assert [one["episodes"] for one in read_history(alone.outdir)] == [3, 3]
     for both in ({"eval_n_steps": 5, "eval_n_episodes": 5}, {"eval_n_steps": None, "eval_n_episodes": None}):

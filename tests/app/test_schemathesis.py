@@ -25,7 +25,7 @@ from tests.app.test_cli_corpus import REPOSITORY, environment, free_port, start,
 pytestmark = pytest.mark.processes
 
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
-EXAMPLES = int(os.environ.get("PALESTRA_TEST_FUZZ_EXAMPLES", "8"))
+EXAMPLES = int(os.environ.get("PALESTRA_TEST_FUZZ_EXAMPLES", "4"))
 FUZZ = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 REFUSALS = {400, 401, 404, 405, 421, 422}
 """Without a token; all but 401 because the path or the headers already cannot be meant."""

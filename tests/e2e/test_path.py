@@ -63,7 +63,7 @@ def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
     """One job trains three seeds; its trainer is killed, and the next attempt goes on from a snapshot of each run."""
     slow = {"name": "dqn", "learning_starts": 200, "hidden_sizes": [32, 32]}
     runs = shared_stack.submit(
-        cartpole(2_500, name="pack", agent=slow, snapshot={"every_env_steps": 400}), seeds=[0, 1, 2], resources={"pack": "auto"}
+        cartpole(1_200, name="pack", agent=slow, snapshot={"every_env_steps": 300}), seeds=[0, 1, 2], resources={"pack": "auto"}
     )
     first = runs[0]["id"]
 
@@ -78,7 +78,7 @@ def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
     shared_stack.module_processes("workers.child", attempt["id"])[0].kill()
     for run in runs:
         done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
-        assert (done["state"], done["cause"], done["progress"]["env_step"]) == ("succeeded", "budget", 2_500)
+        assert (done["state"], done["cause"], done["progress"]["env_step"]) == ("succeeded", "budget", 1_200)
         assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
         episodes = done["progress"]["episode"]
         assert episodes_per_bucket(shared_stack, run["id"], episodes) == [1] * episodes

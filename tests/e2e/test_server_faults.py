@@ -10,6 +10,7 @@ from tests.support.stack import Stack, wait_for
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
+@pytest.mark.slow
 def test_killed_broker_loses_no_queued_job(stack: Stack) -> None:
     runs = stack.submit(cartpole(2_000), seeds=[0, 1, 2, 3])
     wait_for(lambda: live_attempt(stack, runs[0]["id"]), 60, "the first run starts")

@@ -49,6 +49,7 @@ def refused(stack: Stack, definition: dict[str, Any], **more: Any) -> dict[str, 
     return problem
 
 
+@pytest.mark.slow
 def test_it_trains_pauses_resumes_and_is_evaluated(stack: Stack) -> None:
     offered = {agent["name"]: agent for agent in stack.get("catalogue", pool="default")["catalogue"]["agents"]}
     assert set(offered) == {*BUILTIN_AGENTS, "hill_climber", "odd"}

@@ -45,7 +45,7 @@ PACKABLE: dict[str, Any] = {
 }
 
 
-SLOWER = {"c51", "iqn", "rainbow"}
+SLOWER = {"c51", "iqn", "rainbow", "dqn-every-4", "ppo-kl-normalised"}
 """Cases whose runs on engines are slow tests; their updates are compared in any case."""
 
 

@@ -31,7 +31,7 @@ def of_run(directory: AttemptDirectory, kind: str, run_id: str) -> list[dict[str
     return [{key: value for key, value in one.items() if key not in dropped} for one in records(directory, kind) if one["run"] == run_id]
 
 
-@pytest.mark.parametrize("agent", ["dqn", "ppo"])
+@pytest.mark.parametrize("agent", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
 def test_each_run_of_a_pack_records_what_it_records_alone(tmp_path: Path, agent: str) -> None:
     document = definition(agent, num_envs=2)
     order = pack(document)

@@ -186,6 +186,7 @@ def test_the_event_is_set_at_the_end_in_any_case(tmp_path: Path) -> None:
     assert event.is_set()
 
 
+@pytest.mark.slow
 def test_steps_that_are_over_train_nothing(tmp_path: Path) -> None:
     train(tmp_path, steps=10, step_offset=10, eval_interval=5, eval_n_episodes=1)
     assert steps_of(tmp_path) == []
@@ -243,6 +244,7 @@ def test_a_signal_to_the_caller_saves_and_ends_all(number: signal.Signals, tmp_p
     assert read_manifest(tmp_path / "out" / saved).reason == "exception"
 
 
+@pytest.mark.slow
 def test_a_killed_caller_takes_its_processes_along(tmp_path: Path) -> None:
     with running(tmp_path) as caller:
         pids = {one["pid"] for one in notes(tmp_path, "step")}
