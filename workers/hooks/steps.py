@@ -161,6 +161,10 @@ class StepHooks:
         if not self._hooks:
             return
         last = view.clock.env_steps
+        if self._num_envs == 1:
+            for hook in self._hooks:
+                hook(self._env, self._agent, last)
+            return
         for step in range(last - self._num_envs + 1, last + 1):
             for hook in self._hooks:
                 hook(self._env, self._agent, step)

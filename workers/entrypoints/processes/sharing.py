@@ -23,6 +23,7 @@ from workers.loop.clock import Clock
 from workers.loop.parts import Best
 
 _WORD: Final = 8
+_seek, _FROM_HERE = os.lseek, os.SEEK_CUR
 
 
 class Slot:
@@ -75,7 +76,7 @@ class SharedCount:
 
     def add(self, amount: int) -> int:
         """Adds, and returns the sum: no two calls of any processes return the same where something is added."""
-        return os.lseek(self._descriptor, amount, os.SEEK_CUR)
+        return _seek(self._descriptor, amount, _FROM_HERE)
 
     def __reduce__(self) -> tuple[Callable[[Any], "SharedCount"], tuple[Any]]:
         return _received_count, (DupFd(self._descriptor),)
@@ -197,7 +198,8 @@ class SharedClock(Clock):
         self.claimed = env_steps
         if at >= self._bound:
             self._block.integers[Slot.BOUND_REACHED] = 1
-        self.episodes = self._block.episodes.add(episodes) if episodes else self.episodes
+        if episodes:
+            self.episodes = self._block.episodes.add(episodes)
 
     def catch_up(self) -> None:
         """Shows the counts of all processes as they are now."""
