@@ -1,9 +1,10 @@
 # Each target does its own set-up: a virtual environment in .venv, what pip installs (pinned in constraints.txt), the built dashboard.
-# Stamps in .setup make repeated calls quick. Nothing has to be installed by hand but Python >= 3.11.
+# Stamps in .setup make repeated calls quick. Nothing has to be installed by hand but Python >= 3.11. Packages, dashboard and browser are
+# set up side by side.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.NOTPARALLEL:
+MAKEFLAGS += --jobs=3
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -70,12 +71,17 @@ clean:
 $(BIN)/python:
 	@.ci/tools/make-venv.sh $(VENV)
 
+# Before all that runs side by side: two pips in one virtual environment would meet.
+$(STAMPS)/node: | $(BIN)/python
+	@.ci/tools/ensure-node.sh $(BIN)
+	@mkdir -p $(STAMPS) && touch $@
+
 # What runs: server, worker, embedded broker. The tools of the tests come on top.
-$(STAMPS)/run: pyproject.toml constraints.txt | $(BIN)/python
+$(STAMPS)/run: pyproject.toml constraints.txt | $(STAMPS)/node
 	@.ci/tools/install.sh $(BIN) "server,worker,embedded"
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
+$(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/node
 	@.ci/tools/install.sh $(BIN) "server,worker,embedded,dev"
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/run $@
 
@@ -84,10 +90,10 @@ $(STAMPS)/peers: $(STAMPS)/dev
 	@.ci/tools/install-over.sh $(BIN) $(STAMPS)/tianshou tianshou
 	@touch $@
 
-$(STAMPS)/npm: frontend/package-lock.json | $(STAMPS)/run
+$(STAMPS)/npm: frontend/package-lock.json | $(STAMPS)/node
 	@echo "Installing the dashboard's packages ..."
 	@$(NODE) npm --prefix frontend ci --no-audit --no-fund --loglevel=error
-	@touch $@
+	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/frontend: $(STAMPS)/npm $(FRONTEND_SOURCES)
 	@echo "Building the dashboard ..."

@@ -33,8 +33,9 @@ from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedu
 from workers.entrypoints.calls.interrupts import Interrupts
 from workers.entrypoints.calls.records import EpisodeCount, Evaluations
 from workers.entrypoints.epochs.parts import EpochBounds, KeptEpochs, LeavingHook
+from workers.entrypoints.processes.block import SharedBlock
 from workers.entrypoints.processes.child import ProcessControl
-from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBlock, SharedBudget, SharedClock, SharedEvery
+from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
 from workers.estimators.learning import SessionBridge
 from workers.estimators.services import Bound, Services
 from workers.estimators.session import Session

@@ -75,7 +75,9 @@ def database_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 async def database(database_url: str, opened_databases: dict[str, Database]) -> AsyncIterator[Database]:
     """An empty database with the schema; once of each kind."""
-    opened = opened_databases.setdefault(database_url, Database(database_url, pool_size=60))
+    if database_url not in opened_databases:
+        opened_databases[database_url] = Database(database_url, pool_size=60)
+    opened = opened_databases[database_url]
     yield opened
     opened.listeners.clear()
     await opened.dispose()

@@ -34,7 +34,7 @@ from workers.core.types import StopReason
 from workers.entrypoints.jobs import native, trial
 from workers.entrypoints.jobs.following import Follower
 from workers.failures import describe_failure
-from workers.loop.clock import PackClock, StillClock
+from workers.loop.clock import StillClock
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.record.progress import ProgressFile
 from workers.record.recorder import SharedSink, Sink
@@ -116,9 +116,10 @@ def _train(attempt: Attempt) -> AttemptReport:
     snapshot = _load_snapshot(attempt, run) if run.snapshot is not None else None
     with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, spool, attempt.directory.snapshots) as training:
         attempt.resume_quality = _resumed(training, snapshot)
-        with _shown(attempt):
+        with _shown(attempt, training):
             reason = native.train(training).reason
-        _export_ended(attempt, run, training, reason)
+        if reason.completes_run:
+            _leave_exports(attempt, run, training, implied=attempt.order.schedule is Schedule.TRAIN_AND_EVALUATE)
     return _ended(attempt, reason)
 
 
@@ -131,16 +132,17 @@ def _train_pack(attempt: Attempt) -> AttemptReport:
         sink = SharedSink(stack.enter_context(SpoolWriter(attempt.directory.spool)))
         contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
         pack = assemble_pack(contexts, starts, stack)
-        attempt.clock = PackClock([training.engine.clock for training in pack.trainings])
+        attempt.clock = pack.trainings[0].engine.clock
         qualities = [_resumed(training, snapshot) for training, snapshot in zip(pack.trainings, snapshots, strict=True)]
-        with _shown(attempt):
+        with _shown(attempt, *pack.trainings):
             reasons = [result.reason for result in native.train_pack(pack)]
-        for run, training, reason in zip(order.runs, pack.trainings, reasons, strict=True):
-            _export_ended(attempt, run, training, reason)
-        ended = list(zip(order.runs, pack.trainings, reasons, qualities, strict=True))
-        ends = tuple(_run_end(run, training.engine.clock, reason, quality) for run, training, reason, quality in ended)
+        ends = []
+        for run, training, reason, quality in zip(order.runs, pack.trainings, reasons, qualities, strict=True):
+            if reason.completes_run:
+                _leave_exports(attempt, run, training, implied=order.schedule is Schedule.TRAIN_AND_EVALUATE)
+            ends.append(RunEnd(run_id=run.run_id, resume_quality=quality, **_why(reason), **_counters(training.engine.clock)))
     attempt.resume_quality = ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
-    return _ended(attempt, _reason_of_pack(reasons)).model_copy(update={"runs": ends})
+    return _ended(attempt, _reason_of_pack(reasons)).model_copy(update={"runs": tuple(ends)})
 
 
 def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
@@ -150,20 +152,6 @@ def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
     return (ordered or complete or list(reasons))[0]
 
 
-def _run_end(run: RunOrder, clock: ClockView, reason: StopReason, quality: ResumeQuality) -> RunEnd:
-    outcome, cause = _ENDS[reason]
-    return RunEnd(
-        run_id=run.run_id,
-        outcome=outcome,
-        cause=cause,
-        failure=Failure(message=_FAILURES[reason]) if reason in _FAILURES else None,
-        resume_quality=quality,
-        env_step=clock.env_steps,
-        update=clock.updates,
-        episode=clock.episodes,
-    )
-
-
 def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuality:
     if snapshot is None:
         return ResumeQuality.FRESH
@@ -171,26 +159,25 @@ def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuali
     return ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
 
 
-def _export_ended(attempt: Attempt, run: RunOrder, training: Training, reason: StopReason) -> None:
+def _leave_exports(attempt: Attempt, run: RunOrder, training: Training, *, implied: bool) -> None:
     """Exports what a run that is complete is to leave."""
-    definition, implied = attempt.order.definition, attempt.order.schedule is Schedule.TRAIN_AND_EVALUATE
-    if reason.completes_run and (formats := native.export_formats(definition, training.agent, implied=implied)):
-        native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
+    definition = attempt.order.definition
+    formats = native.export_formats(definition, training.agent, implied=implied)
+    native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
 
 
 def _test(attempt: Attempt) -> AttemptReport:
     """Goes once through all that a training does. Its snapshot is written, read back and removed, and no record names it."""
-    run, definition = attempt.run, attempt.order.definition
+    run = attempt.run
     _end_at_orders(attempt)
     scratch = attempt.directory.root / "scratch"
     try:
         with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, trial.TrialSink(spool), scratch) as training:
-            with _shown(attempt):
+            with _shown(attempt, training):
                 result = trial.try_out(training)
             if result.reason.completes_run:
                 read_snapshot(scratch / str(result.snapshot_id))
-                formats = native.export_formats(definition, training.agent, implied=True)
-                native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
+                _leave_exports(attempt, run, training, implied=True)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return _ended(attempt, result.reason)
@@ -215,10 +202,9 @@ def _context(attempt: Attempt, run: RunOrder, sink: Sink, snapshots: Path) -> Tr
 
 
 @contextmanager
-def _shown(attempt: Attempt) -> Iterator[None]:
-    """Tells the supervisor how far the training is."""
-    assert attempt.clock is not None
-    progress = ProgressFile(attempt.directory.progress, attempt.clock)
+def _shown(attempt: Attempt, *trainings: Training) -> Iterator[None]:
+    """Tells the supervisor how far the trainings are."""
+    progress = ProgressFile(attempt.directory.progress, [training.engine.clock for training in trainings])
     progress.start()
     try:
         yield
@@ -227,8 +213,16 @@ def _shown(attempt: Attempt) -> Iterator[None]:
 
 
 def _ended(attempt: Attempt, reason: StopReason) -> AttemptReport:
+    return _report(attempt, **_why(reason))
+
+
+def _why(reason: StopReason) -> dict[str, Any]:
     outcome, cause = _ENDS[reason]
-    return _report(attempt, outcome, cause, Failure(message=_FAILURES[reason]) if reason in _FAILURES else None)
+    return {"outcome": outcome, "cause": cause, "failure": Failure(message=_FAILURES[reason]) if reason in _FAILURES else None}
+
+
+def _counters(clock: ClockView) -> dict[str, Any]:
+    return {"env_step": clock.env_steps, "update": clock.updates, "episode": clock.episodes}
 
 
 def _follow(attempt: Attempt) -> AttemptReport:
@@ -302,15 +296,12 @@ def _end_at_orders(attempt: Attempt) -> None:
 
 
 def _report(attempt: Attempt, outcome: Outcome, cause: Cause, failure: Failure | None = None) -> AttemptReport:
-    clock = attempt.clock
     return AttemptReport(
         outcome=outcome,
         cause=cause,
         failure=failure,
         resume_quality=attempt.resume_quality,
-        env_step=clock.env_steps if clock else 0,
-        update=clock.updates if clock else 0,
-        episode=clock.episodes if clock else 0,
+        **(_counters(attempt.clock) if attempt.clock else {}),
         provenance=_provenance(attempt),
     )
 

@@ -2,5 +2,10 @@
 # Installs Palestra and what it needs into a virtual environment, all at the pinned versions. Usage: install.sh BIN EXTRAS
 set -eu
 echo "Installing Palestra [$2] (torch is large: the first time takes a while) ..."
-"$1/python" -m pip install --quiet --constraint constraints.txt hatchling editables setuptools
-"$1/python" -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[$2]"
+# The pip that comes with a Python may be old, and take twice the time to choose among the files of an index.
+"$1/python" -m pip install --quiet --no-compile --constraint constraints.txt --upgrade pip
+"$1/python" -m pip install --quiet --no-compile --constraint constraints.txt hatchling editables setuptools
+"$1/python" -m pip install --quiet --no-compile --constraint constraints.txt --no-build-isolation --editable ".[$2]"
+# pip compiles one file after another. Some packages bring files for other versions of Python, which do not compile.
+packages=$("$1/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+env -u PYTHONDONTWRITEBYTECODE "$1/python" -W ignore -m compileall -qq -j 0 -x '/(tests|testing)/' "$packages" || true

@@ -163,29 +163,27 @@ class Failure(Document):
     traceback: Annotated[str, Field(max_length=65_536)] | None = None
 
 
-class RunEnd(Document):
+class End(Document):
+    """How something ended, and where."""
+
+    outcome: Outcome
+    cause: Cause
+    failure: Failure | None = None
+    resume_quality: ResumeQuality = ResumeQuality.FRESH
+    env_step: Counter = 0
+    update: Counter = 0
+    episode: Counter = 0
+
+
+class RunEnd(End):
     """How one run of a pack ended within an attempt."""
 
     run_id: RunId
-    outcome: Outcome
-    cause: Cause
-    failure: Failure | None = None
-    resume_quality: ResumeQuality = ResumeQuality.FRESH
-    env_step: Counter = 0
-    update: Counter = 0
-    episode: Counter = 0
 
 
-class AttemptReport(Document):
+class AttemptReport(End):
     """How an attempt ended. Written by the trainer, completed by the supervisor, sent at release."""
 
-    outcome: Outcome
-    cause: Cause
-    failure: Failure | None = None
-    resume_quality: ResumeQuality = ResumeQuality.FRESH
-    env_step: Counter = 0
-    update: Counter = 0
-    episode: Counter = 0
     provenance: dict[str, Any] = Field(default_factory=dict)
     """Packages, hardware and times that the trainer really ran with."""
     runs: Annotated[tuple[RunEnd, ...], Field(max_length=1_024)] = ()

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-import torch
 
 from tests.acceptance.rows import ROWS, row_of
 from tests.acceptance.trainer_kit import KINDS, Kind
+from tests.support.threads import one_thread as one_thread
 
 _TICKS = {"passed": "✓", "skipped": "skipped", "failed": "FAILED", "": "no test"}
 _WORST = ("", "passed", "skipped", "failed")
@@ -42,12 +42,3 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str
 def kind(request: pytest.FixtureRequest) -> Kind:
     """Either trainer: what a row says of one holds for the other."""
     return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """As trainers run: networks this small lose by more threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)

@@ -4,7 +4,7 @@ Owns counting. Nothing but the engine's three verbs may advance a clock; everybo
 processes share one count of env_steps and episodes through a clock whose `count` is atomic (`workers.entrypoints.processes.sharing`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Self
@@ -71,49 +71,6 @@ class StillClock:
     def of(cls, state: StateTree) -> Self:
         """Returns the clock that a snapshot's state holds."""
         return cls(**state["clock"])
-
-
-class PackClock:
-    """How far the first of several runs is: that an attempt's own measurements are attributed to.
-
-    The iterations are those of all runs, so that it moves with any of them.
-
-    Args:
-        clocks: Read at each look.
-    """
-
-    def __init__(self, clocks: Sequence[ClockView]) -> None:
-        self._clocks = tuple(clocks)
-
-    @property
-    def env_steps(self) -> int:
-        """The first run's."""
-        return self._clocks[0].env_steps
-
-    @property
-    def updates(self) -> int:
-        """The first run's."""
-        return self._clocks[0].updates
-
-    @property
-    def iterations(self) -> int:
-        """The sum."""
-        return sum(clock.iterations for clock in self._clocks)
-
-    @property
-    def epochs(self) -> int:
-        """The first run's."""
-        return self._clocks[0].epochs
-
-    @property
-    def episodes(self) -> int:
-        """The first run's."""
-        return self._clocks[0].episodes
-
-    @property
-    def wall_seconds(self) -> float:
-        """The longest."""
-        return max(clock.wall_seconds for clock in self._clocks)
 
 
 def reader(unit: Unit) -> Callable[[ClockView], float]:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,13 +16,14 @@ class ProgressFile:
 
     Args:
         path: The file.
-        clock: Read without a lock: the counters may be one iteration apart.
+        clocks: One per run, read without a lock: the counters may be one iteration apart. The counters are those of the first run, which
+            what the supervisor measures is attributed to; the iterations are those of all, so that the file changes as long as any goes on.
         seconds: Between two writes.
     """
 
-    def __init__(self, path: Path, clock: ClockView, seconds: float = PROGRESS_SECONDS) -> None:
+    def __init__(self, path: Path, clocks: Sequence[ClockView], seconds: float = PROGRESS_SECONDS) -> None:
         self._path = path
-        self._clock = clock
+        self._clocks = tuple(clocks)
         self._seconds = seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write_often, name="progress", daemon=True)
@@ -39,8 +41,8 @@ class ProgressFile:
 
     def write(self) -> None:
         """Writes once. A disk that is full now loses nothing: the next write says it all."""
-        clock = self._clock
-        counters = {"env_step": clock.env_steps, "update": clock.updates, "episode": clock.episodes, "iteration": clock.iterations}
+        first, iterations = self._clocks[0], sum(clock.iterations for clock in self._clocks)
+        counters = {"env_step": first.env_steps, "update": first.updates, "episode": first.episodes, "iteration": iterations}
         temporary = self._path.with_name(f".{self._path.name}.tmp")
         try:
             temporary.write_text(json.dumps(counters))

@@ -20,11 +20,12 @@ from workers.core.protocols import ClockView, EngineView
 from workers.core.rng import derive_seed, global_state, seed_global
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, SnapshotReason, StateTree, StopReason
 from workers.entrypoints.processes import child_process
+from workers.entrypoints.processes.block import Ending, SharedBlock
 from workers.entrypoints.processes.messages import EpisodesEnded, Evaluated, Saved
 from workers.entrypoints.processes.parcels import Parcel
 from workers.entrypoints.processes.process_group import wait_for_go
 from workers.entrypoints.processes.shared_agent import SharedTensors, adopt
-from workers.entrypoints.processes.sharing import Ending, EndOfRun, SharedBest, SharedBlock, SharedBudget, SharedClock, SharedEvery
+from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
 from workers.envs.foreign import as_vector
 from workers.envs.vector import EpisodeVector
 from workers.evaluate.evaluator import training_seeds

@@ -20,12 +20,13 @@ from palestra.contract.names import new_id
 from workers.agents.foreign import ForeignAgent
 from workers.core.rng import preserved_global_state, seed_global
 from workers.entrypoints.calls.interrupts import TerminatedError
+from workers.entrypoints.processes.block import Ending, SharedBlock, Slot
 from workers.entrypoints.processes.child import SUCCESSFUL, Order, Settings, UserParts, enter
 from workers.entrypoints.processes.parcels import Parcel, check_crosses, crosses
 from workers.entrypoints.processes.process_group import ProcessGroup
 from workers.entrypoints.processes.records import AsyncRecords, RecordSettings
 from workers.entrypoints.processes.shared_agent import SharedTensors, share
-from workers.entrypoints.processes.sharing import Ending, EndOfRun, SharedBlock, Slot
+from workers.entrypoints.processes.sharing import EndOfRun
 from workers.evaluate.foreign import EvaluationSettings
 from workers.hooks.evaluations import check_support
 from workers.snapshot.named import find_snapshot, settle_named

@@ -13,18 +13,9 @@ import pytest
 
 from tests.support.trainer_fakes import FakeAgent, FakeCollector, FakeEvaluator, FakeRecorder, FakeSnapshotter
 from workers.core.types import CollectPlan, LearnSchedule, Unit
+from workers.entrypoints.processes.block import Ending, SharedBlock, SharedCount, Slot
 from workers.entrypoints.processes.child import ProcessControl
-from workers.entrypoints.processes.sharing import (
-    Ending,
-    EndOfRun,
-    SharedBest,
-    SharedBlock,
-    SharedBudget,
-    SharedClock,
-    SharedCount,
-    SharedEvery,
-    Slot,
-)
+from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
 from workers.loop.budget import UNLIMITED
 from workers.loop.engine import Engine
 from workers.loop.parts import Cadence, Parts

@@ -181,7 +181,7 @@ def test_the_window_follows_from_the_budget(budget: int | None, window: int) -> 
 
 
 def test_progress_is_a_small_file(tmp_path: Path, clock: Clock) -> None:
-    progress = ProgressFile(tmp_path / "progress.json", clock)
+    progress = ProgressFile(tmp_path / "progress.json", [clock])
     progress.start()
     clock.env_steps, clock.updates, clock.episodes = 5, 3, 1
     progress.close()
