@@ -19,6 +19,7 @@ from torch.nn.functional import huber_loss, mse_loss
 from palestra.contract.agents import DrqnParameters
 from workers.agents.actions import discrete_actions
 from workers.agents.gradients import Gradient
+from workers.agents.memories import replay_memory
 from workers.agents.q_learning import QLearning, QState, replay_parts
 from workers.agents.recurrent_state import RecurrentState
 from workers.agents.replay import Batch, Drawn, ReplayAgent, ReplayParts, Updated, bootstrapped
@@ -222,4 +223,5 @@ def build(parameters: DrqnParameters, context: AgentContext) -> DrqnAgent:
     memory = Recurrent("memory", torso.outputs, parameters.memory_units, parameters.cell)
     network = RecurrentValues(encoding, torso, memory, Mlp("q", (memory.outputs, actions.count)))
     algorithm: Any = Drqn(network, parameters)  # as any algorithm but for its batches, which are sequences
-    return DrqnAgent(replay_parts(algorithm, parameters, actions, context), context)
+    stored = replay_memory(parameters, actions, context)
+    return DrqnAgent(replay_parts(algorithm, parameters, actions, stored, context), context)
