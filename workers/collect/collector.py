@@ -142,7 +142,10 @@ class VectorCollector:
         self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Finds back into the running episodes; one that its environment does not repeat is given up, and a new one begins in its place."""
+        """Finds back into the running episodes; one that its environment does not repeat is given up, and a new one begins in its place.
+
+        An actor with a method `episodes_lost` is told where, bool [B]; it has its own state and its memory again by then.
+        """
         self._begun[:] = state["begun"]
         self._returns[:] = state["returns"]
         self._lengths[:] = state["lengths"]
@@ -156,6 +159,9 @@ class VectorCollector:
         for index in lost:
             self._over[index] = True
         self._any_over = bool(self._over.any())
+        told = getattr(self._actor, "episodes_lost", None)
+        if lost and told is not None:
+            told(np.isin(np.arange(self._count), lost))
         return RestoreReport(exact=not lost, notes=_notes(lost))
 
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
