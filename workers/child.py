@@ -70,6 +70,8 @@ class Attempt:
     resume_quality: ResumeQuality = ResumeQuality.FRESH
     clock: ClockView | None = None
     device: str = "cpu"
+    ends: dict[int, RunEnd] = field(default_factory=dict)
+    """Of the runs of a pack that have ended, by their place in it: also where another one fails later."""
 
     @property
     def run(self) -> RunOrder:
@@ -134,15 +136,19 @@ def _train_pack(attempt: Attempt) -> AttemptReport:
         pack = assemble_pack(contexts, starts, stack)
         attempt.clock = pack.trainings[0].engine.clock
         qualities = [_resumed(training, snapshot) for training, snapshot in zip(pack.trainings, snapshots, strict=True)]
-        with _shown(attempt, *pack.trainings):
-            reasons = [result.reason for result in native.train_pack(pack)]
-        ends = []
-        for run, training, reason, quality in zip(order.runs, pack.trainings, reasons, qualities, strict=True):
+
+        def left(index: int) -> None:
+            run, training = order.runs[index], pack.trainings[index]
+            reason = training.engine.result.reason
             if reason.completes_run:
                 _leave_exports(attempt, run, training, implied=order.schedule is Schedule.TRAIN_AND_EVALUATE)
-            ends.append(RunEnd(run_id=run.run_id, resume_quality=quality, **_why(reason), **_counters(training.engine.clock)))
+            counters = _counters(training.engine.clock)
+            attempt.ends[index] = RunEnd(run_id=run.run_id, resume_quality=qualities[index], **_why(reason), **counters)
+
+        with _shown(attempt, *pack.trainings):
+            reasons = [result.reason for result in native.train_pack(pack, left)]
     attempt.resume_quality = ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
-    return _ended(attempt, _reason_of_pack(reasons)).model_copy(update={"runs": tuple(ends)})
+    return _ended(attempt, _reason_of_pack(reasons))
 
 
 def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
@@ -303,6 +309,7 @@ def _report(attempt: Attempt, outcome: Outcome, cause: Cause, failure: Failure |
         resume_quality=attempt.resume_quality,
         **(_counters(attempt.clock) if attempt.clock else {}),
         provenance=_provenance(attempt),
+        runs=tuple(attempt.ends[index] for index in sorted(attempt.ends)),
     )
 
 

@@ -89,6 +89,15 @@ async def test_a_run_that_ended_is_carried_by_no_later_attempt(world: World) -> 
     assert (await world.run(job.run_ids[1])).cause is Cause.SUCCESS_SCORE
 
 
+async def test_a_run_that_ended_before_another_one_failed_stays_as_it_is(world: World) -> None:
+    worker = await world.register(slots=2)
+    job = await world.one_job(seeds=(0, 1), resources={"pack": 2})
+    attempt = (await world.start(job.id, worker.worker_id)).work_order
+    ends = (ended(job.run_ids[0], Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),)
+    await world.release(attempt.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION, runs=ends)
+    assert await states(world, job.run_ids) == [RunState.SUCCEEDED, RunState.FAILED]
+
+
 async def test_a_report_on_a_run_of_another_job_changes_nothing(world: World) -> None:
     worker = await world.register(slots=2)
     await world.submit(seeds=(0, 1))

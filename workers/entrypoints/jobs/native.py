@@ -1,6 +1,6 @@
 """The native face: what a job of a schedule does. Holds no loop; `Engine.run` has it, or the agent one of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from palestra.contract.definition import Definition, definition_hash
@@ -24,9 +24,19 @@ def train(training: Training) -> RunResult:
     return training.engine.run() if training.own_loop is None else own_loop.run(training.engine, training.own_loop)
 
 
-def train_pack(pack: PackTraining) -> list[RunResult]:
-    """Trains the runs of a pack, each until its own end; returns how each ended."""
-    return lockstep([training.engine for training in pack.trainings], pack.leave)
+def train_pack(pack: PackTraining, left: Callable[[int], None]) -> list[RunResult]:
+    """Trains the runs of a pack, each until its own end; returns how each ended.
+
+    Args:
+        pack: Freshly built, or restored.
+        left: Told of each run as soon as it has ended.
+    """
+
+    def leave(index: int) -> None:
+        pack.leave(index)
+        left(index)
+
+    return lockstep([training.engine for training in pack.trainings], leave)
 
 
 def evaluate(definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wall: float, device: str) -> Evaluation:

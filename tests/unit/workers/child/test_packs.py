@@ -10,6 +10,7 @@ import pytest
 from palestra.contract.names import new_id
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder
+from tests.support.odd_envs import Walk
 from tests.support.trainings import definition, work_order
 from tests.unit.workers.child.test_child import attempt, execute, records, run_here
 from workers.machine.attempts import AttemptDirectory
@@ -59,6 +60,26 @@ def test_a_run_that_reaches_its_score_leaves_and_the_others_go_on(tmp_path: Path
     for end in report.runs:
         last = [one for one in records(directory, "snapshot") if one["run"] == end.run_id][-1]
         assert last["env_step"] == end.env_step
+
+
+def test_runs_that_ended_stay_ended_where_another_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = pack(definition(env={"id": "OddWalk-v0", "num_envs": 1}, stop={"success_score": -1.0}))
+    begin, begun = Walk.reset, list[Walk]()
+
+    def reset(self: Walk, **options: Any) -> Any:
+        begun.append(self)
+        if len(begun) > 6:  # each run's training episode, and the evaluation of the first run, which ends it
+            raise ValueError("the robot fell over")
+        return begin(self, **options)
+
+    monkeypatch.setattr(Walk, "reset", reset)
+    directory, report = execute(tmp_path, order)
+    assert report.outcome is Outcome.FAILED
+    assert report.failure is not None
+    assert report.failure.message.endswith("the robot fell over")
+    assert [(end.run_id, end.outcome, end.cause) for end in report.runs] == [(order.runs[0].run_id, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)]
+    reasons = [{one["reason"] for one in of_run(directory, "snapshot", run.run_id)} for run in order.runs]
+    assert ["exception" in of_run for of_run in reasons] == [False, True, True]
 
 
 def episode_returns(directory: AttemptDirectory, run_id: str) -> list[float]:
