@@ -3,7 +3,8 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Evaluation, Job, RunDetail } from "@/api/types";
+import type { Evaluation, Experiment, Job, Run, RunDetail } from "@/api/types";
+import { Actions } from "@/features/experiment/Actions";
 import { pooled } from "@/features/run/pooled";
 import { RunActions } from "@/features/run/RunActions";
 import { RunJobs } from "@/features/run/RunJobs";
@@ -12,6 +13,7 @@ import { isOfEvaluations } from "@/features/run/sections";
 const job = (changes: Partial<Job>): Job =>
   ({
     id: "job_1",
+    run_ids: ["run_1"],
     schedule: "train",
     state: "running",
     waiting: null,
@@ -42,6 +44,34 @@ beforeEach(() => {
   });
 });
 afterEach(() => void vi.restoreAllMocks());
+
+describe("a pack", () => {
+  const packed = job({ run_ids: ["run_1", "run_2", "run_3"] });
+
+  it("says before a run is cancelled that its pack is cancelled with it", async () => {
+    show(<RunActions run={run(packed)} />);
+    await userEvent.click(screen.getByRole("button", { name: "Cancel…" }));
+    expect(
+      await screen.findByText(/in a pack, as one job with 2 other seeds: they are cancelled with it/),
+    ).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: "Cancel 3 runs" }));
+    expect(sent.map((one) => one.url)).toEqual(["/api/v1/jobs/job_1:cancel"]);
+  });
+
+  it("is nothing that a run alone speaks of", async () => {
+    show(<RunActions run={run(job({}))} />);
+    await userEvent.click(screen.getByRole("button", { name: "Cancel…" }));
+    expect(await screen.findByRole("button", { name: "Cancel the run" })).toBeVisible();
+    expect(screen.queryByText(/in a pack/)).toBeNull();
+  });
+
+  it("is paused once, not once per run", async () => {
+    const runs = packed.run_ids.map((id) => ({ id, state: "running", job_id: packed.id }) as Run);
+    show(<Actions experiment={{ id: "cartpole-1" } as Experiment} runs={runs} />);
+    await userEvent.click(screen.getByRole("button", { name: "Pause all" }));
+    expect(sent.map((one) => one.url)).toEqual(["/api/v1/jobs/job_1:pause"]);
+  });
+});
 
 describe("schedules on a run", () => {
   it.each([

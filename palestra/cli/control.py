@@ -115,6 +115,9 @@ def _act(client: Client, action: Callable[[str, str], JobView], verb: str, targe
     if as_json:
         emit_json(changed)
     else:
+        for job in changed:
+            if target.startswith("run_") and len(job.run_ids) > 1:
+                say(f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of {job.id}")
         show(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
 
 

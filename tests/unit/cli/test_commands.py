@@ -125,6 +125,15 @@ def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: Run) -> Non
     assert (code, "no job to resume" in err) == (1, True)
 
 
+def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(peer: Peer, palestra: Run) -> None:
+    packed = samples.job(run_ids=[RUN, "run_b", "run_c"])
+    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()))
+    peer.on("GET", "/jobs", Answer(200, samples.page(packed)))
+    peer.on("POST", f"/jobs/{JOB}:cancel", Answer(200, packed))
+    assert f"this was done to all 3 runs of {JOB}" in " ".join(palestra("cancel", RUN)[1].split())
+    assert "runs of" not in palestra("cancel", JOB)[1]
+
+
 def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
     peer.on("POST", f"/jobs/{JOB}:cancel", Answer(409, problem(409, "final", "The job has already succeeded.")))
     assert palestra("cancel", JOB) == (1, "", "palestra: The job has already succeeded.\n")

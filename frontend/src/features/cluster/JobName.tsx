@@ -8,13 +8,21 @@ import { Dot } from "@/ui/Bits";
 import { useScheme } from "@/ui/scheme";
 import classes from "./Cluster.module.css";
 
-/** What a job works on: the experiment's slug and the seed. */
+/** Where a job is looked at: its run, or the experiment where it trains several of its seeds. */
+export function jobPlace(job: Job) {
+  const [runId] = job.run_ids;
+  return runId && job.run_ids.length === 1
+    ? ({ to: "/runs/$runId", params: { runId } } as const)
+    : ({ to: "/experiments/$experimentId", params: { experimentId: job.experiment_id } } as const);
+}
+
+/** What a job works on: the experiment's slug, and the seed or how many there are in its pack. */
 export function JobName({ job, linked = true }: { job: Job; linked?: boolean }) {
   const scheme = useScheme();
   const runs = useQuery(openRunsQuery);
   const [runId] = job.run_ids;
   const run = runId ? runs.data?.get(runId) : undefined;
-  const more = job.run_ids.length - 1;
+  const packed = job.run_ids.length > 1;
   const { slug, hash } = splitExperimentId(job.experiment_id);
   const name = (
     <>
@@ -24,17 +32,12 @@ export function JobName({ job, linked = true }: { job: Job; linked?: boolean }) 
   return (
     <span className={classes.job} title={`${job.experiment_id}\n${job.run_ids.join("\n")}`}>
       <Dot color={groupColor(job.experiment_id, scheme)} />
-      <span className="clip">
-        {runId && linked ? (
-          <Link to="/runs/$runId" params={{ runId }}>
-            {name}
-          </Link>
-        ) : (
-          name
-        )}
-      </span>
-      {run && <span className={classes.seed}>seed {run.seed}</span>}
-      {more > 0 && <span className="faint">and {more} more</span>}
+      <span className="clip">{linked ? <Link {...jobPlace(job)}>{name}</Link> : name}</span>
+      {packed ? (
+        <span className={classes.seed}>{job.run_ids.length} seeds</span>
+      ) : (
+        run && <span className={classes.seed}>seed {run.seed}</span>
+      )}
     </span>
   );
 }

@@ -9,6 +9,7 @@ import { plural } from "@/lib/format";
 import { DataTable } from "@/ui/DataTable";
 import { Empty, Failure } from "@/ui/Empty";
 import { Page, Panel } from "@/ui/Page";
+import { jobPlace } from "./JobName";
 import { jobColumns } from "./jobColumns";
 import { PoolStrip } from "./PoolStrip";
 import { HEARTBEAT_MS, useFreshCluster } from "./useFreshCluster";
@@ -71,10 +72,7 @@ export function QueuePage() {
 function Jobs({ label, rows, kind }: { label: string; rows: readonly Job[]; kind: "waiting" | "active" | "held" }) {
   const navigate = useNavigate();
   const columns = useMemo(() => jobColumns(kind), [kind]);
-  const open = (job: Job) => {
-    const [runId] = job.run_ids;
-    if (runId) void navigate({ to: "/runs/$runId", params: { runId } });
-  };
+  const open = (job: Job) => void navigate(jobPlace(job));
   return <DataTable label={label} rows={rows} columns={columns} rowId={(job) => job.id} onOpen={open} />;
 }
 

@@ -9,7 +9,7 @@ import { Empty, Failure } from "@/ui/Empty";
 import { Page, Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/State";
 import classes from "./Cluster.module.css";
-import { JobName } from "./JobName";
+import { JobName, jobPlace } from "./JobName";
 import { PoolStrip } from "./PoolStrip";
 import { HEARTBEAT_MS, useFreshCluster } from "./useFreshCluster";
 
@@ -95,7 +95,11 @@ function SlotTile({ slot, job }: { slot: Worker["slots"][number]; job: Job | und
   }
   return (
     <li>
-      <Link to="/runs/$runId" params={{ runId }} className={classes.slot} title={runId}>
+      <Link
+        {...(job ? jobPlace(job) : ({ to: "/runs/$runId", params: { runId } } as const))}
+        className={classes.slot}
+        title={slot.run_ids.join("\n")}
+      >
         <span className="faint">slot {slot.index}</span>
         {job ? <JobName job={job} linked={false} /> : <span className="clip">{shortId(runId)}</span>}
         <span className="muted">

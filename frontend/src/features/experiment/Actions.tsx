@@ -21,7 +21,8 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
   const refresh = () => client.invalidateQueries({ queryKey: keys.experiment(experiment.id) });
   const act = useMutation({
     mutationFn: async ({ verb, of }: { verb: JobVerb; of: readonly Run[] }) => {
-      const results = await Promise.allSettled(of.map((run) => actOnJob(run.job_id ?? "", verb)));
+      const jobs = new Set(of.flatMap((run) => run.job_id ?? [])); // the runs of a pack are of one job
+      const results = await Promise.allSettled([...jobs].map((job) => actOnJob(job, verb)));
       const refused = results.find((one) => one.status === "rejected");
       if (refused) throw refused.reason;
     },

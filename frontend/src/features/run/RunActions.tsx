@@ -5,7 +5,7 @@ import { useState } from "react";
 import { actOnJob, type JobVerb, submitJob } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { JobState, RunDetail, Schedule } from "@/api/types";
-import { scheduleName } from "@/lib/format";
+import { plural, scheduleName } from "@/lib/format";
 import {
   IconBan,
   IconChevronDown,
@@ -26,6 +26,7 @@ export function RunActions({ run }: { run: RunDetail }) {
   const client = useQueryClient();
   const [asking, setAsking] = useState(false);
   const job = run.jobs.find((one) => one.id === run.job_id);
+  const others = (job?.run_ids.length ?? 1) - 1;
   const refresh = () => client.invalidateQueries({ queryKey: keys.run(run.id) });
   const refused = (error: Error) => notifications.show({ color: "red", title: "Not done", message: error.message });
   const act = useMutation({
@@ -41,7 +42,13 @@ export function RunActions({ run }: { run: RunDetail }) {
   });
   const pause = () =>
     act.mutate("pause", {
-      onSuccess: () => undoable("Pausing: a snapshot is saved first", () => act.mutate("resume")),
+      onSuccess: () =>
+        undoable(
+          others > 0
+            ? `Pausing the pack, with ${plural(others, "other seed")}: snapshots are saved first`
+            : "Pausing: a snapshot is saved first",
+          () => act.mutate("resume"),
+        ),
     });
   const state = job?.state;
   return (
@@ -93,6 +100,12 @@ export function RunActions({ run }: { run: RunDetail }) {
       </Menu>
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
         <p>The run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.</p>
+        {others > 0 && (
+          <p>
+            It trains in a pack, as one job with {plural(others, "other seed")}:{" "}
+            {others > 1 ? "they are cancelled with it." : "it is cancelled, too."}
+          </p>
+        )}
         <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
           <Button variant="default" onClick={() => setAsking(false)} data-autofocus>
             Keep training
@@ -104,7 +117,7 @@ export function RunActions({ run }: { run: RunDetail }) {
               act.mutate("cancel");
             }}
           >
-            Cancel the run
+            Cancel {others > 0 ? plural(others + 1, "run") : "the run"}
           </Button>
         </div>
       </Modal>
