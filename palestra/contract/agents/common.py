@@ -31,3 +31,7 @@ class HindsightReplay(Document):
 
     ratio: Annotated[float, Field(ge=0, le=1_000)] = 4.0
     """Virtual goals per real one: 4 relabels four sampled transitions of five."""
+
+
+Hindsight = Annotated[HindsightReplay | None, Field(exclude_if=lambda value: value is None)]
+"""Left out of the canonical form where it is `null`: definitions that were written before it was there keep their identity."""

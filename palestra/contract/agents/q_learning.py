@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palestra.contract.agents.common import Activation, Discount, HiddenSizes, HindsightReplay, LearningRate, PrioritizedReplay, Probability
+from palestra.contract.agents.common import Activation, Discount, HiddenSizes, Hindsight, LearningRate, PrioritizedReplay, Probability
 from palestra.contract.documents import Document
 
 Atoms = Annotated[int, Field(ge=2, le=1_001)]
@@ -92,7 +92,7 @@ class DqnParameters(QLearningParameters):
     prioritized: PrioritizedReplay | None = None
     """Sampling in proportion to errors; `null` samples evenly."""
 
-    hindsight: HindsightReplay | None = None
+    hindsight: Hindsight = None
     """Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone."""
 
     loss: Literal["huber", "mse"] = "huber"
