@@ -14,8 +14,8 @@ from tests.unit.workers.agents.agent_kit import BOX, assert_same_state
 from workers.agents.a3c import A3c, A3cMath, Steps, returns, rmsprop_shared
 from workers.agents.gradients import eager_gradient, functional_gradient
 from workers.agents.rmsprop import RmspropState, rmsprop
+from workers.agents.shared_tensors import adopt, share
 from workers.entrypoints.processes.asynchronous import train_agent_async
-from workers.entrypoints.processes.shared_agent import adopt, share
 
 HYPER = A3cParameters(hidden_sizes=(8,), rollout_steps=4, learning_rate=0.01)
 TORQUE = spaces.Box(-2, 2, (2,), np.float32)
