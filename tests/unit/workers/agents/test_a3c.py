@@ -68,7 +68,9 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
     for gradient in (eager_gradient, functional_gradient):
         slope, means = A3cMath(agent._model, agent._hyper).slope(gradient, agent.parameters, steps)
         torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(means, torch.stack((value.mean(), chosen.entropy().mean())).detach())
+        losses = torch.stack((-(chosen.log_prob(actions) * (returned - value)).mean(), 0.5 * (returned - value).square().mean()))
+        told = torch.stack((losses[0] + 0.7 * losses[1] - 0.02 * chosen.entropy().mean(), *losses, chosen.entropy().mean(), value.mean()))
+        torch.testing.assert_close(means, torch.cat((told.detach(), expected.norm().unsqueeze(0))))
 
 
 def test_a_rollout_ends_after_t_max_or_with_the_episode_and_a_cut_is_worth_what_follows() -> None:
