@@ -76,8 +76,7 @@ class A3cMath:
         policy, weight = self.model.policy, steps.weight
         outputs, value = self.model(parameters, steps.observation)
         error, entropy = steps.returned - value, policy.entropy(parameters, outputs)
-        policy_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach()
-        value_loss = 0.5 * error.square()
+        policy_loss, value_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach(), 0.5 * error.square()
         each = policy_loss + self._hyper.value_coefficient * value_loss - self._hyper.entropy_coefficient * entropy
         columns = torch.stack((each, policy_loss, value_loss, entropy, value)) @ weight
         return columns[0], ((columns / weight.sum()).detach(),)
@@ -126,9 +125,7 @@ class A3c:
         generator = derive_generator(seed, "agent/explore", process_idx)
         self._draws = Blocks(generator, lambda generator, shape: (model.policy.noise(generator, shape),))
         self._training = TrainingSwitch()
-        self._observations: list[Array] = []
-        self._actions: list[Array] = []
-        self._rewards: list[float] = []
+        self.forget_rollout()
         self._last, self._sum, self._updates = torch.full((len(REPORT_NAMES),), float("nan")), torch.zeros(len(REPORT_NAMES)), 0
         self.sync_parameters()
 
@@ -194,11 +191,10 @@ class A3c:
     def own_state(self) -> StateTree:
         """Returns this process's copy of the parameters, its random numbers, and its rollout so far."""
         model, count = self._model, len(self._rewards)
-        shape = (0, *model.encoding.shape)
         return {
             "own": self._own.clone(),
             "explorer": self._draws.state_dict(),
-            "observation": np.stack(self._observations[:count]) if count else np.zeros(shape, model.encoding.dtype),
+            "observation": np.stack(self._observations[:count]) if count else np.zeros((0, *model.encoding.shape), model.encoding.dtype),
             "action": np.stack(self._actions[:count]) if count else np.zeros((0, *model.policy.raw_shape), model.policy.raw_dtype),
             "reward": np.array(self._rewards),
         }
@@ -212,7 +208,7 @@ class A3c:
 
     def forget_rollout(self) -> None:
         """Gives the rollout up: the episode that it is of does not go on."""
-        self._observations, self._actions, self._rewards = [], [], []
+        self._observations, self._actions, self._rewards = list[Array](), list[Array](), list[float]()
 
     # Private
 

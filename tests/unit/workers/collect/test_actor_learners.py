@@ -14,6 +14,7 @@ import torch
 
 import tests.support.odd_envs  # noqa: F401 - registers
 from palestra.contract.definition import RlDefinition
+from tests.support.trainings import Trained, definition, work_order
 from workers.agents.a3c import A3c
 from workers.agents.foreign import ForeignAgent
 from workers.agents.shared_a3c import SharedA3c
@@ -221,6 +222,16 @@ def test_processes_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: P
     os.waitpid(pid, 0)
     gone, alive = psutil.wait_procs(processes, timeout=60)
     assert (len(gone), alive) == (2, [])
+
+
+def test_losses_that_are_not_finite_end_the_run(tmp_path: Path) -> None:
+    document = definition("a3c", env={"id": "OddWalk-v0", "kwargs": {"length": 7, "nan_reward": True}})
+    document |= {"loop": {"env_steps": 5_000}, "evaluation": {"every_env_steps": None, "episodes": 1}}
+    document["hooks"] = [{"name": "nan_guard", "updates": 20}]
+    trained = Trained(work_order(document), tmp_path).run()
+    last = [record for record in trained.dumped() if record["type"] == "snapshot"][-1]
+    assert last["reason"] == "exception"
+    assert last["env_step"] < 5_000
 
 
 def test_a_gpu_is_refused() -> None:
