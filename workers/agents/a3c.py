@@ -78,8 +78,8 @@ class A3cMath:
         error, entropy = steps.returned - value, policy.entropy(parameters, outputs)
         policy_loss, value_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach(), 0.5 * error.square()
         each = policy_loss + self._hyper.value_coefficient * value_loss - self._hyper.entropy_coefficient * entropy
-        columns = torch.stack((each, policy_loss, value_loss, entropy, value)) @ weight
-        return columns[0], ((columns / weight.sum()).detach(),)
+        means = torch.stack((each, policy_loss, value_loss, entropy, value)).detach() @ weight / weight.sum()
+        return (each * weight).sum(), (means,)
 
     def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
         """Returns the gradient [P], clipped, at parameters [P], and the values of `REPORT_NAMES` [6]."""

@@ -6,6 +6,7 @@ dies is an error that says how. Must not know what the orders are.
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import traceback
@@ -14,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
 
-from workers.core.errors import WorkerError
+from workers.core.errors import WorkerError, own_error, packed_error
 
 Order = tuple[Any, ...]
 Servant = Callable[[Order], Any]
@@ -60,7 +61,7 @@ class Servants:
         """Sends an order to each of the first processes and waits for all answers.
 
         Raises:
-            WorkerError: The error that was given, if a process raised or is dead.
+            WorkerError: The error that was given, if a process raised or is dead. What it raised is the cause, where that can cross.
         """
         self.waiting = True
         for index, (one, order) in enumerate(zip(self._running, orders, strict=False)):
@@ -72,7 +73,9 @@ class Servants:
         self.waiting = False
         for index, (done, answer) in enumerate(answers):
             if not done:
-                raise self._error(f"{self._kind} {index} raised:\n{answer}")
+                packed, told = answer
+                cause = None if packed is None else pickle.loads(packed)  # noqa: S301 - packed by a process of ours
+                raise self._error(f"{self._kind} {index} raised {told}") from cause
         return [answer for _, answer in answers]
 
     def close(self) -> None:
@@ -126,8 +129,9 @@ def _serve(pipe: Connection, maker: Maker) -> None:
         try:
             servant = servant or maker()
             answer = (True, servant(order))
-        except Exception:  # noqa: BLE001 - whatever somebody else's code raises goes to the parent
-            answer = (False, traceback.format_exc())
+        except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises goes to the parent
+            told = f"{type(error).__name__}: {error}\n\n{traceback.format_exc()}"
+            answer = (False, (packed_error(own_error(error)), told))
         pipe.send(answer)
 
 

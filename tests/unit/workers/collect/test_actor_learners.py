@@ -14,6 +14,7 @@ import torch
 
 import tests.support.odd_envs  # noqa: F401 - registers
 from palestra.contract.definition import RlDefinition
+from palestra.contract.states import Cause
 from tests.support.trainings import Trained, definition, work_order
 from workers.agents.a3c import A3c
 from workers.agents.foreign import ForeignAgent
@@ -27,6 +28,7 @@ from workers.core.errors import DefinitionError
 from workers.core.rng import preserved_global_state
 from workers.core.types import CollectPlan
 from workers.envs.make import make_training_vector
+from workers.failures import describe_failure
 
 SEED = 3
 _actor_learner = actor_learners._actor_learner
@@ -193,6 +195,11 @@ def test_a_process_that_raises_or_dies_is_an_error_that_names_it(opened: Any) ->
     with pytest.raises(ActorLearnerError, match=r"(?s)actor-learner [01] raised.*the robot fell over"):
         broken.collect(steps(50))
     assert len(broken.state_dict()["processes"]) == 2
+    definition = defined(1, "OddFull-v0")
+    full = opened(definition, shared(definition))
+    with pytest.raises(ActorLearnerError, match="No space left on device") as caught:
+        full.collect(steps(50))
+    assert describe_failure(caught.value)[0] is Cause.DISK_FULL
     definition = defined(1, "OddFatal-v0", how="kill")
     fatal = opened(definition, shared(definition))
     with pytest.raises(ActorLearnerError, match=r"actor-learner 0 \(process \d+\) was ended by SIGKILL"):
