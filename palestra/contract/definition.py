@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from palestra.contract.agents import AgentParameters, PpoParameters, Sb3Parameters
+from palestra.contract.agents import A3cParameters, AgentParameters, PpoParameters, Sb3Parameters
 from palestra.contract.documents import Document, sha256_of
 from palestra.contract.envs import EnvSpec
 from palestra.contract.names import Name, SeriesName, Sha256, Text, Title, slugify
@@ -174,6 +174,15 @@ class RlDefinition(Document):
     def _schedules_end(self) -> Self:
         if isinstance(self.agent, Sb3Parameters) and self.loop.env_steps is None:
             raise ValueError("an agent of Stable-Baselines3 needs loop.env_steps: its schedules end there")
+        return self
+
+    @model_validator(mode="after")
+    def _processes_fit(self) -> Self:
+        if isinstance(self.agent, A3cParameters):
+            if self.env.num_envs != 1:
+                raise ValueError("each process of a3c steps one environment: leave env.num_envs at 1 and raise agent.processes instead")
+            if self.loop.updates is not None:
+                raise ValueError("the processes of a3c update while they step: set loop.env_steps or loop.episodes, not loop.updates")
         return self
 
     @model_validator(mode="after")

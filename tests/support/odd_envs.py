@@ -1,5 +1,8 @@
 """Environments that do what an honest one never does, or that save themselves."""
 
+import os
+import signal
+import time
 from typing import Any
 
 import gymnasium as gym
@@ -72,6 +75,21 @@ class Broken(Walk):
         return super().step(action)
 
 
+class Fatal(Walk):
+    """Is killed, or hangs, in its third step."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        if self.steps == 2 and self.how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.steps == 2:
+            time.sleep(600)
+        return super().step(action)
+
+
 class Full(Walk):
     """Finds the disk full."""
 
@@ -125,7 +143,7 @@ class Wordy(gym.Env[Any, Any]):
 
 def register() -> None:
     """Registers them all, once."""
-    for kind in (Walk, Judged, Restless, SelfSaving, Broken, Full, Leaver, Nested, Wordy):
+    for kind in (Walk, Judged, Restless, SelfSaving, Broken, Fatal, Full, Leaver, Nested, Wordy):
         name = f"Odd{kind.__name__}-v0"
         if name not in gym.registry:
             gym.register(name, f"{kind.__module__}:{kind.__name__}")

@@ -42,6 +42,7 @@ def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[s
             "buffer_size": 500,
         },
         "ppo": {"name": "ppo", "rollout_steps": 32, "minibatch_size": 16, "passes": 2, "hidden_sizes": [16]},
+        "a3c": {"name": "a3c", "processes": 1, "hidden_sizes": [16]},
     }
     base: dict[str, Any] = {
         "kind": "rl",

@@ -1,8 +1,8 @@
 """Asynchronous advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", algorithm S3).
 
 Processes with an environment each train shared parameters without a lock: each copies them, makes up to t_max steps, and adds its gradient
-by RMSprop whose statistics are shared too (section 4 and supplement 4). For `train_agent_async`, which starts the processes and shares the
-tensors. P parameters, t_max steps of a rollout.
+by RMSprop whose statistics are shared too (section 4 and supplement 4). Started by `train_agent_async`, or for a definition by
+`workers.collect.actor_learners`, whose engine has what is shared as its agent (`shared_a3c`). P parameters, t_max steps of a rollout.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,12 @@ from workers.agents.adam import clip_to_norm
 from workers.agents.base import TrainingSwitch, torch_generator
 from workers.agents.gradients import Gradient, runnable
 from workers.core.rng import derive_generator
-from workers.core.types import AgentContext, Array, CompileMode, StateTree
+from workers.core.types import AgentContext, Array, CompileMode, LearnReport, StateTree
 from workers.explorers.draws import Blocks
 from workers.networks.layout import Parameters
+
+REPORT_NAMES: Final = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "value/mean", "gradient/norm")
+"""What is told of an update: means over the steps of its rollout, and the norm of its gradient before it is clipped."""
 
 _FILE: Final = "a3c.npz"
 
@@ -69,23 +72,24 @@ class A3cMath:
         self.model, self._hyper = model, hyper
 
     def loss(self, parameters: Parameters, steps: Steps) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2 / 2; and mean value and entropy [2]."""
+        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2 / 2; and `REPORT_NAMES` but one [5]."""
         policy, weight = self.model.policy, steps.weight
         outputs, value = self.model(parameters, steps.observation)
         error, entropy = steps.returned - value, policy.entropy(parameters, outputs)
-        chosen = policy.log_probability(parameters, outputs, steps.action) * error.detach()
-        each = 0.5 * self._hyper.value_coefficient * error.square() - chosen - self._hyper.entropy_coefficient * entropy
-        means = torch.stack(((value * weight).sum(), (entropy * weight).sum())) / weight.sum()
-        return (each * weight).sum(), (means.detach(),)
+        policy_loss, value_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach(), 0.5 * error.square()
+        each = policy_loss + self._hyper.value_coefficient * value_loss - self._hyper.entropy_coefficient * entropy
+        means = torch.stack((each, policy_loss, value_loss, entropy, value)).detach() @ weight / weight.sum()
+        return (each * weight).sum(), (means,)
 
     def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
-        """Returns the gradient [P], clipped, at parameters [P], and mean value and entropy [2]."""
+        """Returns the gradient [P], clipped, at parameters [P], and the values of `REPORT_NAMES` [6]."""
         slope, _, (means,) = gradient(lambda own: self.loss(self.model.layout.split(own), steps), vector)
-        return clip_to_norm(slope, self._hyper.max_grad_norm)[0], means
+        slope, norm = clip_to_norm(slope, self._hyper.max_grad_norm)
+        return slope, torch.cat((means, norm.unsqueeze(0)))
 
 
 class A3c:
-    """One process's part: acts in its environment and adds to what all share. Has the face that `train_agent_async` asks for.
+    """One process's part: acts in its environment and adds to what all share. Has the face of a PFRL agent.
 
     Args:
         hyper: Hyperparameters.
@@ -121,10 +125,8 @@ class A3c:
         generator = derive_generator(seed, "agent/explore", process_idx)
         self._draws = Blocks(generator, lambda generator, shape: (model.policy.noise(generator, shape),))
         self._training = TrainingSwitch()
-        self._observations: list[Array] = []
-        self._actions: list[Array] = []
-        self._rewards: list[float] = []
-        self._means: Tensor | None = None
+        self.forget_rollout()
+        self._last, self._sum, self._updates = torch.full((len(REPORT_NAMES),), float("nan")), torch.zeros(len(REPORT_NAMES)), 0
         self.sync_parameters()
 
     def sync_parameters(self) -> None:
@@ -158,8 +160,14 @@ class A3c:
 
     def get_statistics(self) -> Iterable[tuple[str, float]]:
         """Returns mean value and entropy of the last rollout."""
-        means = (float("nan"), float("nan")) if self._means is None else self._means.tolist()
-        return [("average_value", means[0]), ("average_entropy", means[1])]
+        last = dict(zip(REPORT_NAMES, self._last.tolist(), strict=True))
+        return [("average_value", last["value/mean"]), ("average_entropy", last["policy/entropy"])]
+
+    def report(self) -> LearnReport:
+        """Returns what was learnt since this was last asked."""
+        updates, values = self._updates, (self._sum / max(1, self._updates)).tolist()
+        self._sum, self._updates = torch.zeros_like(self._sum), 0
+        return LearnReport(updates, values if updates else ())
 
     def save(self, dirname: str) -> None:
         """Writes the shared tensors into a directory."""
@@ -171,26 +179,36 @@ class A3c:
             self._take(torch.from_numpy(stored["parameters"]), torch.from_numpy(stored["squares"]))
 
     def state_dict(self) -> StateTree:
-        """Returns the shared tensors and this process's rollout so far."""
-        model, count = self._model, len(self._rewards)
-        shape = (0, *model.encoding.shape)
-        return {
-            "parameters": {name: part.clone() for name, part in model.layout.split(self.parameters).items()},
-            "squares": self.squares.clone(),
-            "own": self._own.clone(),
-            "explorer": self._draws.state_dict(),
-            "observation": np.stack(self._observations[:count]) if count else np.zeros(shape, model.encoding.dtype),
-            "action": np.stack(self._actions[:count]) if count else np.zeros((0, *model.policy.raw_shape), model.policy.raw_dtype),
-            "reward": np.array(self._rewards),
-        }
+        """Returns the shared tensors and what is this process's own."""
+        parameters = {name: part.clone() for name, part in self._model.layout.split(self.parameters).items()}
+        return {"parameters": parameters, "squares": self.squares.clone(), **self.own_state()}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings a freshly made agent to a captured state; raises ValueError where it is of another network."""
         self._take(self._model.layout.join(state["parameters"]), torch.as_tensor(state["squares"]))
+        self.load_own_state(state)
+
+    def own_state(self) -> StateTree:
+        """Returns this process's copy of the parameters, its random numbers, and its rollout so far."""
+        model, count = self._model, len(self._rewards)
+        return {
+            "own": self._own.clone(),
+            "explorer": self._draws.state_dict(),
+            "observation": np.stack(self._observations[:count]) if count else np.zeros((0, *model.encoding.shape), model.encoding.dtype),
+            "action": np.stack(self._actions[:count]) if count else np.zeros((0, *model.policy.raw_shape), model.policy.raw_dtype),
+            "reward": np.array(self._rewards),
+        }
+
+    def load_own_state(self, state: StateTree) -> None:
+        """Brings to a captured state what is this process's own."""
         self._own.copy_(state["own"])
         self._draws.load_state_dict(state["explorer"])
         self._observations, self._actions = list(state["observation"]), list(state["action"])
         self._rewards = [float(reward) for reward in state["reward"]]
+
+    def forget_rollout(self) -> None:
+        """Gives the rollout up: the episode that it is of does not go on."""
+        self._observations, self._actions, self._rewards = list[Array](), list[Array](), list[float]()
 
     # Private
 
@@ -213,10 +231,11 @@ class A3c:
             return float(self._model.values(self._named, torch.from_numpy(observation[None])))
 
     def _learn(self, behind: float) -> None:
-        slope, self._means = self._slope(self._own, self._steps(behind))
+        slope, self._last = self._slope(self._own, self._steps(behind))
         rmsprop_shared(self.parameters, self.squares, slope, self._hyper, self.learning_rate)
+        self._sum, self._updates = self._sum + self._last, self._updates + 1
         self.sync_parameters()
-        self._observations, self._actions, self._rewards = [], [], []
+        self.forget_rollout()
 
     def _steps(self, behind: float) -> Steps:
         """Returns the rollout, repeated with weight 0 up to t_max, so that a compiled gradient fits every length."""

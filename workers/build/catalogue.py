@@ -27,7 +27,7 @@ _ACTION_SPACES: Final = {
     **dict.fromkeys(("dqn", "c51", "iqn", "rainbow", "drqn"), ("discrete",)),
     **dict.fromkeys(("sac", "td3", "ddpg", "naf"), ("box",)),
     "cem": ("discrete", "box"),
-    **dict.fromkeys(("ppo", "a2c", "reinforce", "trpo", "recurrent_ppo"), ("discrete", "box", "multi_discrete", "multi_binary")),
+    **dict.fromkeys(("ppo", "a2c", "a3c", "reinforce", "trpo", "recurrent_ppo"), ("discrete", "box", "multi_discrete", "multi_binary")),
     "sb3": get_args(ActionKind),
 }
 _ALL_SPACES: Final = get_args(ActionKind)

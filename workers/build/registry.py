@@ -23,6 +23,7 @@ AGENTS: Final[Mapping[str, str]] = {
     "drqn": "workers.agents.drqn:build",
     "ppo": "workers.agents.ppo:build",
     "a2c": "workers.agents.a2c:build",
+    "a3c": "workers.agents.shared_a3c:build",
     "reinforce": "workers.agents.reinforce:build",
     "trpo": "workers.agents.trpo:build",
     "recurrent_ppo": "workers.agents.recurrent_ppo:build",

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from palestra.contract.agents import RegisteredAgent, Sb3Parameters
+from palestra.contract.agents import A3cParameters, RegisteredAgent, Sb3Parameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
 from palestra.contract.options import Resources
+from workers.agents.shared_a3c import SharedA3c
+from workers.build.actor_learners import build_actor_learners
 from workers.build.compiling import compile_mode, most_updates
 from workers.build.registry import make_agent
 from workers.build.sets import PartSet
@@ -48,6 +50,10 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
     if definition.export.formats and not getattr(agent, "exportable", True):
         raise DefinitionError(f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out")
     collector, own_loop = _collector(definition, env, agent, seed)
+    if isinstance(agent, SharedA3c):
+        collector = build_actor_learners(definition, agent, seed, device, mode)
+        stack.callback(collector.close)
+        collector.wait()
     return PartSet(
         agent=agent,
         collector=collector,
@@ -115,7 +121,8 @@ def build_train_data_evaluator(definition: RlDefinition, agent: Agent, seed: int
     """Returns an evaluator on the first training episodes of the run with this seed, with the training's time limit."""
     budget, told = _evaluation_budget(definition, episodes), getattr(agent, "observe_evaluation", None)
     env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, told)))
-    return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=definition.env.num_envs, told=told)
+    training_envs = definition.agent.processes if isinstance(definition.agent, A3cParameters) else definition.env.num_envs
+    return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=training_envs, told=told)
 
 
 def build_hooks(definition: RlDefinition, agent: Agent) -> tuple[Hook, ...]:

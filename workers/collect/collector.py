@@ -37,13 +37,15 @@ class VectorCollector:
             and ends of episodes stay the environment's own.
         actor: Chooses the actions, exploring.
         seed: The run's seed.
+        first: Index of the first environment among all that the run trains on.
     """
 
-    def __init__(self, env: EpisodeVector, actor: Actor, seed: int) -> None:
+    def __init__(self, env: EpisodeVector, actor: Actor, seed: int, *, first: int = 0) -> None:
         self._env = env
         self._told = env if isinstance(env, HeardVector) else None
         self._actor = actor
         self._seed = seed
+        self._first = first
         self._count = env.num_envs
         self._begun = np.zeros(self._count, np.int64)
         """Episodes begun per environment; the running one has the index one less."""
@@ -162,13 +164,13 @@ class VectorCollector:
         told = getattr(self._actor, "episodes_lost", None)
         if lost and told is not None:
             told(np.isin(np.arange(self._count), lost))
-        return RestoreReport(exact=not lost, notes=_notes(lost))
+        return RestoreReport(exact=not lost, notes=_notes([self._first + index for index in lost]))
 
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
         self._count_lengths()
         seeds = [0] * self._count
         for index in np.flatnonzero(mask).tolist():
-            seeds[index] = derive_seed(self._seed, "env", index, int(self._begun[index]), bits=ENV_SEED_BITS)
+            seeds[index] = derive_seed(self._seed, "env", self._first + index, int(self._begun[index]), bits=ENV_SEED_BITS)
         self._current[mask] = self._env.begin(mask, seeds)[mask]
         self._begun[mask] += 1
         self._returns[mask] = 0.0
@@ -180,9 +182,8 @@ class VectorCollector:
         self._uncounted = 0
 
     def _ends(self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> list[EpisodeEnd]:
-        return [
-            EpisodeEnd(i, step, float(self._returns[i]), int(self._lengths[i]), bool(terminated[i])) for i in np.flatnonzero(over).tolist()
-        ]
+        slots, first, returns, lengths = np.flatnonzero(over).tolist(), self._first, self._returns, self._lengths
+        return [EpisodeEnd(first + i, step, float(returns[i]), int(lengths[i]), bool(terminated[i])) for i in slots]
 
     def _collect_episodes(self, plan: CollectPlan) -> Experience:
         """Gathers whole episodes only; those that run are given up first, uncounted."""

@@ -1,5 +1,6 @@
 """Errors of the trainer. `workers.child` alone turns them into a report; stop and pause are outcomes, not errors."""
 
+import pickle
 from typing import ClassVar
 
 
@@ -49,3 +50,13 @@ def own_error(error: BaseException) -> BaseException:
         if inner is not error:
             inner.add_note(note)
     return inner
+
+
+def packed_error(error: BaseException) -> bytes | None:
+    """Returns an exception pickled; `None` where it would not come back as it was: many lose their arguments on the way."""
+    try:
+        packed = pickle.dumps(error)
+        same = type(pickle.loads(packed)) is type(error)  # noqa: S301 - packed the line before
+    except Exception:  # noqa: BLE001 - pickling runs any code
+        return None
+    return packed if same else None

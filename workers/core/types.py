@@ -157,7 +157,9 @@ class Experience:
     active: npt.NDArray[np.bool_] | None = None
     """bool [T, B], or `None` where every slot is active: false where a slot waited, so its entries mean nothing."""
     env_steps: int = 0
-    """Active slots, summed: T x B where `active` is `None`."""
+    """Active slots, summed: T x B where `active` is `None`, unless who gathered kept the transitions to itself: then T is 0."""
+    learnt: Sequence[LearnReport] = ()
+    """Updates that were made meanwhile by who gathered, beside those of `learn`."""
 
     def ends(self, before: int) -> list[tuple[int, EpisodeEnd]]:
         """Returns each episode that ended with the env_step at whose end it did, counted on from `before`."""

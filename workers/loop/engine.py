@@ -149,6 +149,9 @@ class Engine:
         """
         experience = self._parts.collector.collect(plan or self._next_plan())
         self.clock.count(experience.env_steps, len(experience.episodes))
+        for report in experience.learnt:
+            self.clock.updates += report.updates
+            self._reports.append(report)
         if experience.episodes:
             self._ended += experience.ends(self.clock.env_steps - experience.env_steps)
         return experience

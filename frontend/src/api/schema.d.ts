@@ -1019,6 +1019,89 @@ export interface components {
             value_coefficient: number;
         };
         /**
+         * A3cParameters
+         * @description Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3); any actions but composites.
+         *
+         *     Actor-learner processes with an environment each train shared parameters without a lock, on the CPU.
+         */
+        A3cParameters: {
+            /**
+             * Activation
+             * @description Non-linearity between layers.
+             * @default tanh
+             * @enum {string}
+             */
+            activation: "relu" | "tanh";
+            /**
+             * Entropy Coefficient
+             * @description Weight of the entropy bonus.
+             * @default 0.01
+             */
+            entropy_coefficient: number;
+            /**
+             * Gamma
+             * @description Discount factor per env_step.
+             * @default 0.99
+             */
+            gamma: number;
+            /**
+             * Hidden Sizes
+             * @description Units of each hidden layer of the policy and of the value network.
+             * @default [
+             *       64,
+             *       64
+             *     ]
+             */
+            hidden_sizes: number[];
+            /**
+             * Learning Rate
+             * @description RMSprop step size.
+             * @default 0.0007
+             */
+            learning_rate: number;
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             * @default 40
+             */
+            max_grad_norm: number | null;
+            /**
+             * @description Name of the agent. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            name: "a3c";
+            /**
+             * Processes
+             * @description Actor-learner processes, each on a CPU of its own where there are enough. A resume is exact with 1, statistical with more.
+             * @default 2
+             */
+            processes: number;
+            /**
+             * Rmsprop Decay
+             * @description Decay of the mean of squared gradients.
+             * @default 0.99
+             */
+            rmsprop_decay: number;
+            /**
+             * Rmsprop Epsilon
+             * @description Added to the mean of squared gradients, under the root.
+             * @default 0.1
+             */
+            rmsprop_epsilon: number;
+            /**
+             * Rollout Steps
+             * @description Most env_steps of a process between two of its updates; an episode's end comes before.
+             * @default 5
+             */
+            rollout_steps: number;
+            /**
+             * Value Coefficient
+             * @description Weight of the value loss.
+             * @default 0.5
+             */
+            value_coefficient: number;
+        };
+        /**
          * AgentDescription
          * @description An agent that a worker can train.
          */
@@ -4216,7 +4299,7 @@ export interface components {
          */
         RlDefinition: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {
@@ -4288,7 +4371,7 @@ export interface components {
          */
         RlDefinitionInput: {
             /** Agent */
-            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
+            agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvSpec"];
             /**
              * @default {

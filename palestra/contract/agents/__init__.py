@@ -55,6 +55,7 @@ BuiltinAgent = (
     | DrqnParameters
     | PpoParameters
     | A2cParameters
+    | A3cParameters
     | ReinforceParameters
     | TrpoParameters
     | RecurrentPpoParameters
@@ -79,6 +80,7 @@ BUILTIN_AGENTS: Final = (
     "naf",
     "cem",
     "a2c",
+    "a3c",
     "reinforce",
     "trpo",
     "recurrent_ppo",

@@ -116,10 +116,16 @@ class A2cParameters(Document):
 
 
 class A3cParameters(Document):
-    """Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3): several processes train shared parameters."""
+    """Asynchronous advantage actor-critic (Mnih et al. 2016, algorithm S3); any actions but composites.
+
+    Actor-learner processes with an environment each train shared parameters without a lock, on the CPU.
+    """
 
     name: Literal["a3c"] = "a3c"
     """Name of the agent."""
+
+    processes: Annotated[int, Field(ge=1, le=64)] = 2
+    """Actor-learner processes, each on a CPU of its own where there are enough. A resume is exact with 1, statistical with more."""
 
     learning_rate: LearningRate = 7e-4
     """RMSprop step size."""
@@ -128,7 +134,7 @@ class A3cParameters(Document):
     """Discount factor per env_step."""
 
     rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 5
-    """Vector steps collected per iteration; times `env.num_envs` gives the env_steps of a rollout."""
+    """Most env_steps of a process between two of its updates; an episode's end comes before."""
 
     value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
     """Weight of the value loss."""

@@ -49,7 +49,8 @@ def try_out(training: Training) -> RunResult:
     for _ in engine.epochs(1):
         while not tried:
             engine.agent.observe(engine.collect())
-            tried = bool(engine.learn(1).updates) or (by_itself and engine.clock.episodes > 0)
+            engine.learn(1)
+            tried = engine.clock.updates > 0 or (by_itself and engine.clock.episodes > 0)
             if not tried and engine.clock.env_steps >= MOST_ENV_STEPS:
                 raise DefinitionError(f"the agent made no update within {MOST_ENV_STEPS:,} env_steps: see agent.batch_size and buffer_size")
     return engine.result

@@ -15,8 +15,9 @@ from enum import IntEnum
 from multiprocessing.reduction import DupFd
 from typing import Any, Final
 
+from workers.collect.shared_count import SharedCount
+
 _WORD: Final = 8
-_seek, _FROM_HERE = os.lseek, os.SEEK_CUR
 
 
 class Slot:
@@ -41,42 +42,6 @@ class Ending(IntEnum):
     """The writer saves what an error, a lost process or an event from outside left."""
     ABANDONED = 5
     """Nobody saves."""
-
-
-class SharedCount:
-    """A number that several processes add to, at least 0.
-
-    It is the offset of a file without a name, which `lseek` moves in one indivisible step: half a microsecond, where a lock around a word
-    of memory costs four. POSIX asks that of regular files (2.9.7), and Linux keeps it for those that were opened: the descriptor that
-    `memfd_create` returns was not, and loses counts. It travels to processes that are forked or being started.
-    """
-
-    def __init__(self) -> None:
-        created = os.memfd_create("palestra-count", os.MFD_CLOEXEC)
-        try:
-            self._attach(os.open(f"/proc/self/fd/{created}", os.O_RDWR | os.O_CLOEXEC))
-        finally:
-            os.close(created)
-
-    @property
-    def value(self) -> int:
-        """The sum of all that was added."""
-        return os.lseek(self._descriptor, 0, os.SEEK_CUR)
-
-    @value.setter
-    def value(self, value: int) -> None:
-        os.lseek(self._descriptor, value, os.SEEK_SET)
-
-    def add(self, amount: int) -> int:
-        """Adds, and returns the sum: no two calls of any processes return the same where something is added."""
-        return _seek(self._descriptor, amount, _FROM_HERE)
-
-    def __reduce__(self) -> tuple[Callable[[Any], "SharedCount"], tuple[Any]]:
-        return _received_count, (DupFd(self._descriptor),)
-
-    def _attach(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        weakref.finalize(self, os.close, descriptor)
 
 
 class SharedBlock:
@@ -134,12 +99,6 @@ class SharedBlock:
         """Signed words; reading one needs no lock."""
         self.reals = memoryview(self._map).cast("d")
         """The same words as float64."""
-
-
-def _received_count(duplicate: Any) -> SharedCount:
-    count = SharedCount.__new__(SharedCount)
-    count._attach(duplicate.detach())  # noqa: SLF001 - the constructor of a copy
-    return count
 
 
 def _received(duplicate: Any, *counts: SharedCount) -> SharedBlock:

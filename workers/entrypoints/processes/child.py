@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workers.agents.foreign import ForeignAgent
+from workers.agents.shared_tensors import SharedTensors, adopt
 from workers.collect.collector import VectorCollector
 from workers.core.errors import WorkerError
 from workers.core.protocols import ClockView, EngineView
@@ -24,7 +25,6 @@ from workers.entrypoints.processes.block import Ending, SharedBlock
 from workers.entrypoints.processes.messages import EpisodesEnded, Evaluated, Saved
 from workers.entrypoints.processes.parcels import Parcel
 from workers.entrypoints.processes.process_group import wait_for_go
-from workers.entrypoints.processes.shared_agent import SharedTensors, adopt
 from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
 from workers.envs.foreign import as_vector
 from workers.envs.vector import EpisodeVector

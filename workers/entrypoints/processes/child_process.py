@@ -1,7 +1,6 @@
 """How a process of a `ProcessGroup` lives: it dies with its parent, leaves interrupts to it, and reports how it failed."""
 
 import os
-import pickle
 import signal
 import threading
 import traceback
@@ -9,7 +8,7 @@ from collections.abc import Callable
 from multiprocessing import connection, parent_process
 from typing import Final
 
-from workers.core.errors import own_error
+from workers.core.errors import own_error, packed_error
 from workers.entrypoints.processes.process_group import Done, Failed
 from workers.machine.processes import die_with_parent
 
@@ -64,16 +63,6 @@ def _end_session() -> None:
 def _report(link: connection.Connection, error: BaseException) -> None:
     text = "".join(traceback.format_exception(error))
     try:
-        link.send(Failed(_packed(error), f"{type(error).__name__}: {error}", text))
+        link.send(Failed(packed_error(error), f"{type(error).__name__}: {error}", text))
     except OSError:
         os._exit(FAILED_EXIT)  # nobody listens
-
-
-def _packed(error: BaseException) -> bytes | None:
-    """Pickles an exception that comes back as it was; many lose their arguments on the way."""
-    try:
-        packed = pickle.dumps(error)
-        same = type(pickle.loads(packed)) is type(error)  # noqa: S301 - packed the line before
-    except Exception:  # noqa: BLE001 - pickling runs any code
-        return None
-    return packed if same else None

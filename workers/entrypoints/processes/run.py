@@ -18,6 +18,7 @@ import numpy as np
 from palestra.contract.documents import sha256_of
 from palestra.contract.names import new_id
 from workers.agents.foreign import ForeignAgent
+from workers.agents.shared_tensors import SharedTensors, share
 from workers.core.rng import preserved_global_state, seed_global
 from workers.entrypoints.calls.interrupts import TerminatedError
 from workers.entrypoints.processes.block import Ending, SharedBlock, Slot
@@ -25,7 +26,6 @@ from workers.entrypoints.processes.child import SUCCESSFUL, Order, Settings, Use
 from workers.entrypoints.processes.parcels import Parcel, check_crosses, crosses
 from workers.entrypoints.processes.process_group import ProcessGroup
 from workers.entrypoints.processes.records import AsyncRecords, RecordSettings
-from workers.entrypoints.processes.shared_agent import SharedTensors, share
 from workers.entrypoints.processes.sharing import EndOfRun
 from workers.evaluate.foreign import EvaluationSettings
 from workers.hooks.evaluations import check_support

@@ -14,8 +14,8 @@ from tests.unit.workers.agents.agent_kit import BOX, assert_same_state
 from workers.agents.a3c import A3c, A3cMath, Steps, returns, rmsprop_shared
 from workers.agents.gradients import eager_gradient, functional_gradient
 from workers.agents.rmsprop import RmspropState, rmsprop
+from workers.agents.shared_tensors import adopt, share
 from workers.entrypoints.processes.asynchronous import train_agent_async
-from workers.entrypoints.processes.shared_agent import adopt, share
 
 HYPER = A3cParameters(hidden_sizes=(8,), rollout_steps=4, learning_rate=0.01)
 TORQUE = spaces.Box(-2, 2, (2,), np.float32)
@@ -68,7 +68,9 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
     for gradient in (eager_gradient, functional_gradient):
         slope, means = A3cMath(agent._model, agent._hyper).slope(gradient, agent.parameters, steps)
         torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(means, torch.stack((value.mean(), chosen.entropy().mean())).detach())
+        losses = torch.stack((-(chosen.log_prob(actions) * (returned - value)).mean(), 0.5 * (returned - value).square().mean()))
+        told = torch.stack((losses[0] + 0.7 * losses[1] - 0.02 * chosen.entropy().mean(), *losses, chosen.entropy().mean(), value.mean()))
+        torch.testing.assert_close(means, torch.cat((told.detach(), expected.norm().unsqueeze(0))))
 
 
 def test_a_rollout_ends_after_t_max_or_with_the_episode_and_a_cut_is_worth_what_follows() -> None:

@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from palestra.contract.agents import (
     A2cParameters,
+    A3cParameters,
     C51Parameters,
     CemParameters,
     DdpgParameters,
@@ -27,6 +28,10 @@ from palestra.contract.agents import (
 from palestra.contract.agents.common import PrioritizedReplay
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience, leaves
 from workers.agents import a2c, c51, cem, ddpg, dqn, drqn, gradients, iqn, naf, ppo, rainbow, recurrent_ppo, reinforce, sac, td3, trpo
+from workers.agents.a3c import A3c
+from workers.agents.shared_a3c import SharedA3c
+from workers.agents.shared_a3c import build as build_shared_a3c
+from workers.agents.shared_tensors import adopt
 from workers.core.protocols import Agent, Stateful
 from workers.core.rng import global_state
 from workers.core.types import StateTree
@@ -47,6 +52,7 @@ CASES = {
         spaces.MultiDiscrete([2, 3], start=[0, 4]),
     ),
     "a2c": (a2c.build, A2cParameters(rollout_steps=20), spaces.MultiBinary((2, 2))),
+    "a3c": (build_shared_a3c, A3cParameters(rollout_steps=20), spaces.Discrete(4, start=1)),
     "reinforce": (reinforce.build, ReinforceParameters(episodes=2), spaces.Discrete(3)),
     "trpo": (trpo.build, TrpoParameters(rollout_steps=20, value_minibatch_size=20), spaces.Box(-2, 2, (2,), np.float32)),
     "recurrent-ppo": (
@@ -68,6 +74,13 @@ def case(request):
     return CASES[request.param]
 
 
+@pytest.fixture
+def learner(case):
+    if case[0] is build_shared_a3c:
+        pytest.skip("explores and learns in processes of its own")
+    return case
+
+
 def trained(case, seed=0, **more) -> Agent:
     build, hyper, space = case
     agent = build(hyper, context(space, seed=seed, **more))
@@ -80,10 +93,24 @@ def trained(case, seed=0, **more) -> Agent:
 def learn_once(agent: Agent, updates: int, rng: np.random.Generator) -> None:
     """Lets it gather until it learns: only a search by whole episodes may need more than one round."""
     for _ in range(3):
-        agent.observe(experience(agent, 20, 2, rng))
-        if made := agent.learn(updates).updates:
+        if made := gather(agent, rng) + agent.learn(updates).updates:
             break
     assert 1 <= made <= updates
+
+
+def gather(agent: Agent, rng: np.random.Generator) -> int:
+    """Lets it gather, and returns the updates that were made meanwhile: one of A3C, as a process of it makes them."""
+    if not isinstance(agent, SharedA3c):
+        agent.observe(experience(agent, 20, 2, rng))
+        return 0
+    _, hyper, space = CASES["a3c"]
+    process = A3c(hyper, BOX, space)
+    adopt(process, agent.shared)
+    process.learning_rate = agent.learning_rate
+    for row in rng.uniform(-1, 1, (20, 3)).astype(np.float32):
+        process.act(row)
+        process.observe(row, float(rng.normal()), False, False)
+    return process.report().updates
 
 
 def parameters(agent: Agent) -> StateTree:
@@ -116,7 +143,7 @@ def test_nothing_global_is_drawn_from(case) -> None:
 
 def test_actions_are_of_the_space(case) -> None:
     agent, space = trained(case), case[2]
-    for explore in (True, False):
+    for explore in (False,) if isinstance(agent, SharedA3c) else (True, False):
         actions = agent.act(np.stack([BOX.sample() for _ in range(5)]), explore=explore)
         assert actions.shape == (5, *space.shape)
         assert actions.dtype == space.dtype
@@ -137,7 +164,7 @@ def test_the_state_holds_arrays_and_json_only_and_shares_nothing_that_an_update_
     state = agent.state_dict()
     kept = {path: leaf.clone() for path, leaf in leaves(state).items() if isinstance(leaf, torch.Tensor)}
     json.dumps({path: leaf for path, leaf in leaves(state).items() if not isinstance(leaf, torch.Tensor | np.ndarray)})
-    agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+    gather(agent, np.random.default_rng(0))
     agent.learn(3)
     assert all(torch.equal(kept[path], leaf) for path, leaf in leaves(state).items() if isinstance(leaf, torch.Tensor))
 
@@ -149,8 +176,8 @@ def test_a_state_of_another_network_is_refused(case) -> None:
         other.load_state_dict(trained(case).state_dict())
 
 
-def test_nothing_is_learnt_in_eval_mode_however_it_is_left(case) -> None:
-    agent = trained(case)
+def test_nothing_is_learnt_in_eval_mode_however_it_is_left(learner) -> None:
+    agent = trained(learner)
     before, kept = parameters(agent), len(agent.memory)
 
     def fails_within() -> None:
@@ -170,7 +197,7 @@ def test_the_learning_rate_of_zero_stops_the_parameters(case) -> None:
     agent = trained(case)
     agent.learning_rate = 0.0
     before = parameters(agent)
-    agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+    gather(agent, np.random.default_rng(0))
     agent.learn(3)
     assert_same_state(before, parameters(agent))
     assert agent.learning_rate == 0.0
@@ -187,7 +214,7 @@ def test_the_acting_module_acts_like_the_agent_and_keeps_a_copy(exportable) -> N
     agent = trained(exportable)
     observation = np.stack([BOX.sample() for _ in range(6)])
     module, expected = agent.acting_module(), agent.act(observation, explore=False)
-    agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+    gather(agent, np.random.default_rng(0))
     agent.learn(3)
     assert isinstance(module, torch.nn.Module)
     assert not module.training
@@ -201,7 +228,7 @@ def test_the_acting_module_can_be_exported_with_any_batch_size(exportable) -> No
     torch.testing.assert_close(program.module()(observation), module(observation))
 
 
-def test_without_a_compiler_the_agent_learns_all_the_same(case, monkeypatch) -> None:
+def test_without_a_compiler_the_agent_learns_all_the_same(learner, monkeypatch) -> None:
     def broken(function, **options):
         def fail(*arguments):
             raise RuntimeError("no C++ compiler")
@@ -209,17 +236,17 @@ def test_without_a_compiler_the_agent_learns_all_the_same(case, monkeypatch) -> 
         return fail
 
     monkeypatch.setattr(gradients.torch, "compile", broken)
-    assert_same_state(trained(case, compile="compiled").state_dict(), trained(case).state_dict())
+    assert_same_state(trained(learner, compile="compiled").state_dict(), trained(learner).state_dict())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
-def test_a_compiled_agent_learns_the_same(case) -> None:
-    if case[0] is cem.build:
+def test_a_compiled_agent_learns_the_same(learner) -> None:
+    if learner[0] is cem.build:
         pytest.skip("nothing to compile")
     torch.compiler.reset()  # so many agents are more than one process compiles
-    compiled, eager = trained(case, compile="compiled"), trained(case)
+    compiled, eager = trained(learner, compile="compiled"), trained(learner)
     assert compiled._update._function is not compiled._update._fallback, "this machine has no compiler"
     for path, leaf in leaves(parameters(eager)).items():
         torch.testing.assert_close(leaves(parameters(compiled))[path], leaf, rtol=1e-3, atol=1e-4)

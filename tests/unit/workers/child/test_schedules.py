@@ -94,18 +94,19 @@ def same_definition(source: AttemptDirectory, schedule: str, **run: Any) -> Work
     return work_order(order.definition.model_dump(mode="json"), schedule=schedule, **{**FOLLOW, **run})
 
 
-@pytest.mark.parametrize(("agent", "num_envs"), [("dqn", 1), ("dqn", 2), ("ppo", 2)])
+@pytest.mark.parametrize(("agent", "num_envs"), [("dqn", 1), ("dqn", 2), ("ppo", 2), ("a3c", 1)])
 def test_a_test_makes_one_update_one_evaluation_and_one_export(tmp_path: Path, agent: str, num_envs: int) -> None:
     document = definition(agent, num_envs)
     if agent == "dqn":
         document["agent"]["learning_starts"] = 100_000
     directory = attempt(tmp_path, work_order(document, schedule="test"))
     report = execute(directory)
-    assert (report.outcome, report.update) == (Outcome.SUCCEEDED, 1), report.failure
+    assert report.outcome is Outcome.SUCCEEDED, report.failure
+    assert report.update == 1 or (agent == "a3c" and report.update > 1), "processes learn until their env_steps are made"
     assert report.env_step < 200, "the warm-up is not waited for"
     (only,) = records(directory)
     assert (only["type"], only["source"], only["episodes"], only["final"]) == ("evaluation", "test", 1, False)
-    assert (only["update"], only["snapshot_id"]) == (1, None)
+    assert (only["update"], only["snapshot_id"]) == (report.update, None)
     assert {path.name for path in (directory.exports / RUN).iterdir()} == {"weights.safetensors", "policy.json"}
     assert not list(directory.snapshots.iterdir())
     assert not (directory.root / "scratch").exists()

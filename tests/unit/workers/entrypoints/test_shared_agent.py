@@ -9,9 +9,9 @@ import torch
 
 from tests.support.async_fakes import ScriptedEnv
 from tests.support.async_torch import CountingAgent
+from workers.agents.shared_tensors import adopt, share
 from workers.entrypoints.processes.child import _single
 from workers.entrypoints.processes.parcels import Parcel, check_crosses, crosses
-from workers.entrypoints.processes.shared_agent import adopt, share
 
 
 class Plain:

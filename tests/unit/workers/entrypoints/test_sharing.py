@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.support.trainer_fakes import FakeAgent, FakeCollector, FakeEvaluator, FakeRecorder, FakeSnapshotter
+from workers.collect.shared_count import SharedCount
 from workers.core.types import CollectPlan, LearnSchedule, Unit
-from workers.entrypoints.processes.block import Ending, SharedBlock, SharedCount, Slot
+from workers.entrypoints.processes.block import Ending, SharedBlock, Slot
 from workers.entrypoints.processes.child import ProcessControl
 from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
 from workers.loop.budget import UNLIMITED

@@ -1,12 +1,13 @@
 """Order, counting and resume of the engine, on fakes."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.trainer_fakes import Rig, TracingHook, cadence
-from workers.core.types import CollectPlan, LearnSchedule, SnapshotReason, StopReason, Unit
+from workers.core.types import CollectPlan, LearnReport, LearnSchedule, SnapshotReason, StopReason, Unit
 
 STEPS = Unit.ENV_STEPS
 
@@ -105,6 +106,19 @@ def test_learning_keeps_its_ratio_with_several_environments_and_begins_after_the
     rig.engine.run()
     assert rig.agent.asked == [6] * 6
     assert rig.engine.clock.updates == 36
+
+
+def test_updates_made_while_gathering_are_counted_at_once_and_recorded_before_those_of_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(cadence({STEPS: 8}), plan=CollectPlan(vector_steps=5), schedule=LearnSchedule(every_env_steps=8, updates=1))
+    collect = rig.collector.collect
+    learnt = [LearnReport(2, (0.5,)), LearnReport(1, (0.25,))]
+    monkeypatch.setattr(rig.collector, "collect", lambda plan: replace(collect(plan), learnt=learnt))
+    rig.engine.run()
+    assert rig.engine.clock.updates == 7
+    assert [row for row in rig.recorder.rows if row[0] == "learn"] == [
+        *(("learn", 5, 3, (0.5,)), ("learn", 5, 3, (0.25,))),
+        *(("learn", 8, 7, (0.5,)), ("learn", 8, 7, (0.25,)), ("learn", 8, 7, (8.0,))),
+    ]
 
 
 def test_updates_end_exactly_at_their_budget() -> None:

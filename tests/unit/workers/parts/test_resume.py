@@ -11,6 +11,7 @@ CASES = [
     ("dqn", 1, {}),
     ("dqn", 3, {"hooks": [{"name": "nan_guard"}, {"name": "learning_rate_schedule", "env_steps": 500}]}),
     ("ppo", 1, {}),
+    ("a3c", 1, {"snapshot": {"every_env_steps": 300}, "hooks": [{"name": "learning_rate_schedule", "env_steps": 500}]}),
     ("dqn", 1, {"hooks": [{"name": "video", "every_evaluations": 2, "max_frames": 20}]}),
     ("ppo", 4, {"env": {"id": "Pendulum-v1", "num_envs": 4, "max_episode_steps": 37}}),
 ]
@@ -23,7 +24,8 @@ def test_a_killed_training_resumes_exactly(tmp_path: Path, agent: str, num_envs:
     killed = Trained(order, tmp_path / "killed").run(stop_at=430)
     snapshot, at = killed.snapshot_at("periodic")
     assert 0 < at < 430
-    episodes = load(order, snapshot).state["collector"]["episodes"]
+    collector = load(order, snapshot).state["collector"]
+    episodes = collector["processes"][0]["collector"]["episodes"] if agent == "a3c" else collector["episodes"]
     assert any(not episode["over"] and episode["length"] > 0 for episode in episodes), "the snapshot lies within episodes"
     resumed = Trained(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact
@@ -31,9 +33,12 @@ def test_a_killed_training_resumes_exactly(tmp_path: Path, agent: str, num_envs:
     assert sorted(killed.points(until=at) + resumed.points(), key=repr) == straight.points()
 
 
-@pytest.mark.parametrize("agent", ["dqn", "ppo"])
-def test_a_pause_at_any_step_changes_nothing(tmp_path: Path, agent: str) -> None:
-    order = work_order(definition(agent, 2))
+@pytest.mark.parametrize(
+    ("agent", "num_envs", "sections"),
+    [("dqn", 2, {}), ("ppo", 2, {}), ("a3c", 1, {"snapshot": {"every_env_steps": None}, "evaluation": {"every_env_steps": 550}})],
+)
+def test_a_pause_at_any_step_changes_nothing(tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]) -> None:
+    order = work_order(definition(agent, num_envs, **sections))
     straight = Trained(order, tmp_path / "straight").run()
     paused = Trained(order, tmp_path / "paused").run(pause_at=307)
     snapshot, at = paused.snapshot_at("stop")
@@ -41,6 +46,23 @@ def test_a_pause_at_any_step_changes_nothing(tmp_path: Path, agent: str) -> None
     assert resumed.weights() == straight.weights()
     assert sorted(paused.points() + resumed.points(), key=repr) == straight.points()
     assert max(row[1] for row in paused.points()) <= at < 600
+
+
+def test_several_actor_learners_are_cut_at_the_exact_step_and_resume_statistically(tmp_path: Path) -> None:
+    document = definition("a3c", snapshot={"every_env_steps": None})
+    document["agent"]["processes"] = 2
+    order = work_order(document)
+    paused = Trained(order, tmp_path / "paused").run(pause_at=200)
+    last = [record for record in paused.dumped() if record["type"] == "snapshot"][-1]
+    assert (last["env_step"], last["resume_exact"]) == (500, False)
+    snapshot = tmp_path / "paused" / last["snapshot_id"]
+    resumed = Trained(order, tmp_path / "resumed", snapshot).run()
+    assert resumed.exact is False
+    assert [record["code"] for record in resumed.dumped() if record["type"] == "note"] == ["resume_statistical"]
+    assert [one[0] for one in evaluations(paused) + evaluations(resumed)] == [250, 500, 600]
+    episodes = sorted((row[4], row[1]) for row in paused.points() + resumed.points() if row[0] == "episode")
+    assert [number for number, _ in episodes] == list(range(1, len(episodes) + 1))
+    assert [step for _, step in episodes] == sorted({step for _, step in episodes})
 
 
 @pytest.mark.slow
