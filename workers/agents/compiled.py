@@ -1,6 +1,6 @@
 """The compiler: a pure function of tensors as machine code, chosen by what its arguments look like and called without anything in between.
 
-`torch.compile` checks with each call whether all that it saw while compiling still holds, some 140 µs for an update whose work takes 100.
+`torch.compile` checks with each call whether all that it saw while compiling still holds: half of the time of a small network's update.
 Here a function is traced once per *signature* of its arguments, and the key of a dictionary says which code is the right one.
 """
 
