@@ -32,6 +32,7 @@ class A2c(OnPolicyMath[A2cParameters]):
     """The mathematics of one definition."""
 
     report_names: ClassVar[tuple[str, ...]] = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "gradient/norm")
+    reads_log_probability: ClassVar[bool] = False
 
     def start(self, generator: torch.Generator) -> A2cState:
         """Returns the state before the first update."""

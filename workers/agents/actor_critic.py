@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     action: Tensor
     """Raw [N, ...]"""
     log_probability: Tensor
-    """float32 [N], by the policy that acted."""
+    """float32 [N], by the policy that acted; 0 where the algorithm does not read it."""
     advantage: Tensor
     """float32 [N]"""
     value_target: Tensor
@@ -116,6 +116,8 @@ class OnPolicyMath(Generic[H]):
     trace: float
     """lambda of generalised advantages."""
     actor: ClassVar[str] = "parameters"
+    reads_log_probability: ClassVar[bool] = True
+    """Whether updates compare the policy with the one that acted."""
 
     @property
     def layouts(self) -> Layouts:
@@ -141,8 +143,12 @@ class OnPolicyMath(Generic[H]):
         observation = torch.from_numpy(rollout["observation"]).to(device).flatten(0, 1)
         action = torch.from_numpy(rollout["action"]).to(device).flatten(0, 1)
         with torch.no_grad():
-            outputs, values = self.model(parameters, observation)
-            log_probability = self.model.policy.log_probability(parameters, outputs, action)
+            if self.reads_log_probability:
+                outputs, values = self.model(parameters, observation)
+                log_probability = self.model.policy.log_probability(parameters, outputs, action)
+            else:
+                values = self.model.values(parameters, observation)
+                log_probability = torch.zeros_like(values)
             foreign = self.model.values(parameters, torch.from_numpy(rollout["next_observation"][ends.foreign]).to(device))
         value = values.cpu().numpy().reshape(ends.active.shape)
         advantage = generalised(rollout["reward"], value, foreign.cpu().numpy(), ends, (self.gamma, self.trace))

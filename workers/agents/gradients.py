@@ -1,13 +1,13 @@
-"""Two ways to one gradient, and the compiler: the mathematics of an update is written once and run by either."""
+"""Two ways to one gradient: the mathematics of an update is written once and run by either."""
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
-import structlog
 import torch
 from torch import Tensor
 
+from workers.agents.compiled import Compiled
 from workers.core.types import CompileMode
 
 Aside = tuple[Tensor, ...]
@@ -18,8 +18,6 @@ Loss = Callable[[Tensor], tuple[Tensor, Aside]]
 
 Gradient = Callable[[Loss, Tensor], tuple[Tensor, Tensor, Aside]]
 """(loss, parameters) -> (gradient [P], loss [], aside)."""
-
-_log = structlog.get_logger()
 
 
 def functional_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Aside]:
@@ -35,39 +33,6 @@ def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Asid
         value, aside = loss(leaf)
     (gradient,) = torch.autograd.grad(value, leaf)
     return gradient, value.detach(), tuple(one.detach() for one in aside)
-
-
-class Compiled:
-    """A pure function that is compiled at its first call, and runs as it stands where this machine cannot compile.
-
-    The fallback is safe because nothing has happened before the failure: a pure function has no effects.
-
-    Args:
-        function: What to compile.
-        fallback: The same mathematics for machines without a compiler.
-        cudagraph: Replay the kernels as one CUDA graph.
-    """
-
-    def __init__(self, function: Callable[..., Any], fallback: Callable[..., Any], *, cudagraph: bool = False) -> None:
-        # Tells the compiler too, where the process asked for determinism before the compiler was there.
-        torch.use_deterministic_algorithms(
-            torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
-        )
-        self._function = torch.compile(function, fullgraph=True, dynamic=False, mode="reduce-overhead" if cudagraph else None)
-        self._fallback = fallback
-        self._proven = False
-
-    def __call__(self, *arguments: Any) -> Any:
-        if self._proven:
-            return self._function(*arguments)
-        try:
-            result = self._function(*arguments)
-        except Exception as error:  # noqa: BLE001 - a missing or broken compiler shows in many ways
-            _log.warning("agent.compile_failed", error=f"{type(error).__name__}: {error}"[:500])
-            self._function = self._fallback
-            result = self._fallback(*arguments)
-        self._proven = True
-        return result
 
 
 def runnable(update: Callable[..., Any], *, mode: CompileMode) -> Callable[..., Any]:

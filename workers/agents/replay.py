@@ -4,7 +4,7 @@ B environments, N samples of a batch, R values of a report. The learning state o
 it and a batch to the next one and has no effect, so it runs as it stands, compiled, or stacked over seeds.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -267,11 +267,10 @@ class ReplayAgent:
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self.memory.sample(count, size)
-            columns = [self._tensor(array) for array in sample[:6]]
-            noise = [self._tensor(array) for array in self.algorithm.noise(self._generator, (count, size))]
-            for i in range(count):
-                observation, action, reward, successor, discount, weight = (column[i] for column in columns)
-                batch = Batch(observation, action, reward, successor, discount, weight, tuple(one[i] for one in noise))
+            arrays = *sample[:6], *self.algorithm.noise(self._generator, (count, size))
+            for i, rows in enumerate(self._rows(arrays, count)):
+                observation, action, reward, successor, discount, weight, *noise = rows
+                batch = Batch(observation, action, reward, successor, discount, weight, tuple(noise))
                 yield Drawn(batch, sample.places[i])
 
     def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
@@ -379,6 +378,14 @@ class ReplayAgent:
         if self._named is None:
             self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
         return self._named
+
+    def _rows(self, arrays: Sequence[Array], count: int) -> Iterator[list[Tensor]]:
+        """Yields the rows of arrays [count, ...] as tensors."""
+        if self.device.type == "cpu":  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
+            yield from ([torch.from_numpy(array[i]) for array in arrays] for i in range(count))
+        else:
+            tensors = [self._tensor(array) for array in arrays]
+            yield from ([tensor[i] for tensor in tensors] for i in range(count))
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self.device)

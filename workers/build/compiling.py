@@ -11,8 +11,8 @@ from workers.core.types import CompileMode, LearnSchedule
 COMPILE_VARIABLE: Final = "PALESTRA_WORKER_COMPILE"
 """Environment variable of a worker: with the value `eager`, `auto` compiles nothing there."""
 
-WORTH_UPDATES: Final = 30_000
-"""Updates from which compiling pays: it takes some eight seconds once, and saves 0.25 ms per update of a small network."""
+WORTH_UPDATES: Final = 10_000
+"""Updates from which compiling pays: fewer where a worker finds the code on disk, more at the first start of a definition."""
 
 
 def compile_mode(wanted: Literal["auto", "eager", "compiled", "cudagraph"], device: str, updates: float) -> CompileMode:

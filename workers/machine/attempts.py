@@ -51,6 +51,11 @@ class AttemptDirectory:
         return self.root.name
 
     @property
+    def compiled(self) -> Path:
+        """Where the trainers of this worker keep compiled code, for all attempts to come."""
+        return self.root.parents[1] / "compiled"
+
+    @property
     def work_order(self) -> Path:
         return self.root / "work_order.json"
 

@@ -1,5 +1,6 @@
 """Parameters as a dictionary of tensors, and as the one flat vector that optimisers work on."""
 
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -22,12 +23,16 @@ class Layout:
         shapes: Shape of each tensor by name.
     """
 
-    __slots__ = ("_counts", "_items", "shapes", "size")
+    __slots__ = ("_counts", "_items", "_places", "shapes", "size")
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         self.shapes = dict(shapes)
         self._items = tuple(self.shapes.items())
         self._counts = [math.prod(shape) for shape in self.shapes.values()]
+        ends = list(itertools.accumulate(self._counts))
+        self._places = [
+            (name, shape, slice(end - count, end)) for (name, shape), count, end in zip(self._items, self._counts, ends, strict=True)
+        ]
         self.size = sum(self._counts)
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
@@ -37,11 +42,10 @@ class Layout:
 
     def split_array(self, vector: Array) -> dict[str, Array]:
         """Returns the same as arrays: views of `vector` [..., size]."""
-        lead, begin, parts = vector.shape[:-1], 0, {}
-        for (name, shape), count in zip(self._items, self._counts, strict=True):
-            parts[name] = vector[..., begin : begin + count].reshape(*lead, *shape)
-            begin += count
-        return parts
+        if vector.ndim == 1:  # that of one agent, split anew after each update: twice as fast as with leading dimensions
+            return {name: vector[place].reshape(shape) for name, shape, place in self._places}
+        lead = vector.shape[:-1]
+        return {name: vector[..., place].reshape(*lead, *shape) for name, shape, place in self._places}
 
     def join(self, parameters: Parameters) -> Tensor:
         """Returns a new vector [size] that holds a copy of `parameters`.

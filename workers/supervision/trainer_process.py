@@ -19,6 +19,8 @@ from workers.machine.processes import ProcessIdentity, identify, kill_tree, pyth
 from workers.supervision.launch import SUPERVISOR_VARIABLE
 
 TRAINER_MODULE: Final = "workers.child"
+COMPILED_VARIABLE: Final = "TORCHINDUCTOR_CACHE_DIR"
+"""torch's own: where it keeps compiled code. A worker's environment may name another place than the worker's own."""
 
 _SECRET_NAME: Final = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|PRIVATE_KEY|ACCESS_KEY", re.IGNORECASE)
 _OWN_NAME: Final = re.compile(r"^(PALESTRA|CELERY)_")
@@ -128,29 +130,37 @@ class TrainerProcess:
                 stdout=log,
                 stderr=log,
                 cwd=self._directory.root,
-                env=trainer_environment(environ, self._directory.attempt_id, control, options),
+                env=trainer_environment(environ, self._directory, control, options),
                 pass_fds=(control, *options.inherited),
                 start_new_session=True,
             )
 
 
-def trainer_environment(environ: Mapping[str, str], attempt_id: str, control: int, options: TrainerOptions) -> dict[str, str]:
-    """Returns the trainer's environment: no credential, its GPUs and threads, and the mark of its attempt."""
+def trainer_environment(environ: Mapping[str, str], directory: AttemptDirectory, control: int, options: TrainerOptions) -> dict[str, str]:
+    """Returns the trainer's environment: no credential, its GPUs and threads, the mark of its attempt, and where compiled code is kept.
+
+    torch would keep compiled code in a directory of /tmp whose name anybody can guess, and load what lies there; a worker's own also
+    outlives a restart of the machine.
+    """
     threads = str(options.cpu_threads)
     kept = {
         name: value
         for name, value in environ.items()
         if not _SECRET_NAME.search(name) and (not _OWN_NAME.match(name) or _KEPT_OWN_NAME.match(name))
     }
-    return python_environment(kept) | {
-        ATTEMPT_VARIABLE: attempt_id,
-        CONTROL_FD_VARIABLE: str(control),
-        SUPERVISOR_VARIABLE: str(os.getpid()),
-        "CUDA_VISIBLE_DEVICES": ",".join(map(str, options.gpus)),
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "OMP_NUM_THREADS": threads,
-        "MKL_NUM_THREADS": threads,
-        "OPENBLAS_NUM_THREADS": threads,
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONFAULTHANDLER": "1",
-    }
+    return (
+        {COMPILED_VARIABLE: str(directory.compiled)}
+        | python_environment(kept)
+        | {
+            ATTEMPT_VARIABLE: directory.attempt_id,
+            CONTROL_FD_VARIABLE: str(control),
+            SUPERVISOR_VARIABLE: str(os.getpid()),
+            "CUDA_VISIBLE_DEVICES": ",".join(map(str, options.gpus)),
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "OMP_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads,
+            "OPENBLAS_NUM_THREADS": threads,
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONFAULTHANDLER": "1",
+        }
+    )

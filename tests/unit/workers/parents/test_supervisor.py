@@ -41,6 +41,7 @@ def test_the_trainer_gets_no_credential(supervise):
     environ = json.loads((supervised.directory.root / "environ.json").read_text())
     assert not any("secret" in value or TOKEN in value for value in environ.values())
     assert (environ["CUDA_VISIBLE_DEVICES"], environ["OMP_NUM_THREADS"]) == ("0", "3")
+    assert environ["TORCHINDUCTOR_CACHE_DIR"] == str(supervised.directory.root.parents[1] / "compiled")
     for path in supervised.directory.root.rglob("*"):
         assert path.is_dir() or TOKEN.encode() not in path.read_bytes(), path
 
