@@ -27,7 +27,7 @@ from workers.networks.layout import Layout, Parameters
 
 S = TypeVar("S")
 
-_ROWS_PER_DRAW: Final = 16_384
+ROWS_PER_DRAW: Final = 16_384
 """Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
 
 
@@ -147,6 +147,21 @@ class ReplayParts:
     """env_steps at the beginning whose actions are drawn evenly from the space."""
 
 
+class Counted(NamedTuple):
+    """What an agent counts."""
+
+    updates: int = 0
+    env_steps: int = 0
+    """Those observed."""
+    acted: int = 0
+    """env_steps for which actions were chosen since."""
+
+    @property
+    def at(self) -> int:
+        """env_steps before the next action."""
+        return self.env_steps + self.acted
+
+
 class Drawn(NamedTuple):
     """A batch, and where it came from."""
 
@@ -163,8 +178,6 @@ class ReplayAgent:
         parts: What it is made of.
         context: Seed and device.
     """
-
-    reads_state = False
 
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
         algorithm = parts.algorithm
@@ -190,6 +203,20 @@ class ReplayAgent:
         self._named: Parameters | None = None
         self._arrays: Mapping[str, Array] | None = None
 
+    @property
+    def parts(self) -> ReplayParts:
+        """What it is made of."""
+        return self._parts
+
+    @property
+    def counted(self) -> Counted:
+        """How far it is; a pack counts for its agents."""
+        return Counted(self._updates, self._env_steps, self._acted)
+
+    @counted.setter
+    def counted(self, counted: Counted) -> None:
+        self._updates, self._env_steps, self._acted = counted
+
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
@@ -198,7 +225,7 @@ class ReplayAgent:
             return self._parts.actions.to_space(self._raw(observation, ()))
         if self.warming_up:
             self._acted += len(observation)
-            return self._parts.actions.to_space(self._parts.actions.random(self._acting_generator, len(observation)))
+            return self.random_actions(len(observation))
         return self.explored(self._raw(observation, self.acting_noise(len(observation))))
 
     @property
@@ -206,9 +233,9 @@ class ReplayAgent:
         """Whether the next actions are drawn evenly from the space."""
         return self._env_steps + self._acted < self._parts.random_env_steps
 
-    def normalised(self, observation: Array) -> Array:
-        """Returns observations [B, ...] as the policy takes them."""
-        return observation
+    def random_actions(self, count: int) -> Array:
+        """Returns `count` actions drawn evenly from the space."""
+        return self._parts.actions.to_space(self._parts.actions.random(self._acting_generator, count))
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""
@@ -257,16 +284,20 @@ class ReplayAgent:
         size = self._parts.batch_size
         if not self._training.on or len(self.memory) < size:
             return
-        at_once = 1 if self._parts.prioritized else max(1, _ROWS_PER_DRAW // size)
+        at_once = 1 if self._parts.prioritized else max(1, ROWS_PER_DRAW // size)
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self.memory.sample(count, size)
             columns = [self._tensor(array) for array in sample[:6]]
-            noise = [self._tensor(array) for array in self.algorithm.noise(self._generator, (count, size))]
+            noise = [self._tensor(array) for array in self.learning_noise(count, size)]
             for i in range(count):
                 observation, action, reward, successor, discount, weight = (column[i] for column in columns)
                 batch = Batch(observation, action, reward, successor, discount, weight, tuple(one[i] for one in noise))
                 yield Drawn(batch, sample.places[i])
+
+    def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
+        """Returns the random numbers of updates, [updates, ...] each."""
+        return self.algorithm.noise(self._generator, (updates, batch_size))
 
     def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
         """Takes down what an update with a batch gave: its report [R] and the errors [N]."""

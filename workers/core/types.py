@@ -159,6 +159,13 @@ class Experience:
     env_steps: int = 0
     """Active slots, summed: T x B where `active` is `None`."""
 
+    def columns(self, part: slice) -> Experience:
+        """Returns views of what was gathered in some environments where all slots are active; without the episodes that ended."""
+        reward = self.reward[:, part]
+        flags = self.terminated[:, part], self.truncated[:, part]
+        seen, successors = self.observation[:, part], self.next_observation[:, part]
+        return Experience(seen, self.action[:, part], reward, *flags, successors, env_steps=reward.size)
+
     def ends(self, before: int) -> list[tuple[int, EpisodeEnd]]:
         """Returns each episode that ended with the env_step at whose end it did, counted on from `before`."""
         active = self.active
