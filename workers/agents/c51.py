@@ -16,6 +16,7 @@ from torch import Tensor
 from palestra.contract.agents import C51Parameters
 from workers.agents.actions import DiscreteActions, discrete_actions
 from workers.agents.gradients import Gradient
+from workers.agents.memories import replay_memory
 from workers.agents.q_learning import QLearning, QState, chosen, perturbation, perturbations, replay_parts
 from workers.agents.replay import Batch, ReplayAgent, Updated
 from workers.core.types import AgentContext, Array
@@ -123,7 +124,8 @@ def categorical(parameters: C51Parameters, actions: DiscreteActions, context: Ag
         atoms=parameters.atoms,
     )
     algorithm = Categorical(network, parameters)
-    parts = replay_parts(algorithm, parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized)
+    memory = replay_memory(parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized)
+    parts = replay_parts(algorithm, parameters, actions, memory, context)
     return ReplayAgent(parts, context)
 
 

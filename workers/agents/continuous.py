@@ -9,16 +9,14 @@ from torch import Tensor
 
 from palestra.contract.agents.continuous import ContinuousParameters
 from workers.agents.actions import BoxActions
+from workers.agents.memories import replay_memory
 from workers.agents.replay import Algorithm, ReplayAgent, ReplayParts
 from workers.agents.state import Layouts
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule
 from workers.explorers.additive import AdditiveGaussian, AdditiveOrnsteinUhlenbeck
 from workers.explorers.protocol import Explorer
-from workers.memory.replay import Replay
-from workers.memory.rules import Uniform
-from workers.memory.transitions import ReplaySpec
-from workers.networks.encoding import Encoding, encoding_of
+from workers.networks.encoding import Encoding
 from workers.networks.ensemble import Ensemble
 from workers.networks.layout import Layout, Parameters
 from workers.networks.mlp import Mlp
@@ -76,19 +74,11 @@ def additive_noise(kind: Literal["ornstein_uhlenbeck", "gaussian"], scale: float
 def build_continuous(
     algorithm: Algorithm[Any], hyper: ContinuousParameters, context: AgentContext, actions: BoxActions, explorer: Explorer
 ) -> ReplayAgent:
-    """Returns the agent of an algorithm, with a memory of its own that is sampled uniformly."""
-    encoding = encoding_of(context.observation_space)
-    spec = ReplaySpec(
-        capacity=hyper.buffer_size,
-        num_envs=context.num_envs,
-        observation=(encoding.shape, encoding.dtype),
-        action=(actions.raw_shape, actions.raw_dtype),
-        gamma=hyper.gamma,
-    )
+    """Returns the agent of an algorithm, with a memory of its own that is sampled evenly."""
     parts = ReplayParts(
         algorithm=algorithm,
         actions=actions,
-        memory=Replay(spec, Uniform(derive_generator(context.seed, "agent/sample"))),
+        memory=replay_memory(hyper, actions, context, hindsight=hyper.hindsight),
         explorer=explorer,
         schedule=LearnSchedule(hyper.train_every, hyper.updates_per_train, hyper.learning_starts),
         batch_size=hyper.batch_size,

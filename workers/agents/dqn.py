@@ -16,6 +16,7 @@ from torch.nn.functional import huber_loss, mse_loss
 from palestra.contract.agents import DqnParameters
 from workers.agents.actions import discrete_actions
 from workers.agents.gradients import Gradient
+from workers.agents.memories import replay_memory
 from workers.agents.q_learning import QLearning, QState, perturbation, perturbations, replay_parts
 from workers.agents.replay import Batch, ReplayAgent, Updated, bootstrapped
 from workers.core.types import AgentContext, Array
@@ -90,5 +91,12 @@ def build(parameters: DqnParameters, context: AgentContext) -> ReplayAgent:
         noisy=parameters.noisy,
     )
     algorithm = Dqn(network, parameters)
-    parts = replay_parts(algorithm, parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized)
-    return ReplayAgent(parts, context)
+    memory = replay_memory(
+        parameters,
+        actions,
+        context,
+        n_step=parameters.n_step,
+        prioritized=parameters.prioritized,
+        hindsight=parameters.hindsight,
+    )
+    return ReplayAgent(replay_parts(algorithm, parameters, actions, memory, context), context)

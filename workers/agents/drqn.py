@@ -19,6 +19,7 @@ from torch.nn.functional import huber_loss, mse_loss
 from palestra.contract.agents import DrqnParameters
 from workers.agents.actions import discrete_actions
 from workers.agents.gradients import Gradient
+from workers.agents.memories import replay_memory
 from workers.agents.q_learning import QLearning, QState, replay_parts
 from workers.agents.recurrent_state import RecurrentState
 from workers.agents.replay import Batch, Drawn, ReplayAgent, ReplayParts, Updated, bootstrapped
@@ -178,6 +179,11 @@ class DrqnAgent(ReplayAgent):
         if self._training.on:
             self._recurrent.training_ended(experience.terminated[-1] | experience.truncated[-1])
 
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Forgets what was remembered there, too; see `ReplayAgent.episodes_lost`."""
+        super().episodes_lost(lost)
+        self._recurrent.training_ended(lost)
+
     def observe_evaluation(
         self, observation: Array, reward: Array, terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
     ) -> None:
@@ -222,4 +228,5 @@ def build(parameters: DrqnParameters, context: AgentContext) -> DrqnAgent:
     memory = Recurrent("memory", torso.outputs, parameters.memory_units, parameters.cell)
     network = RecurrentValues(encoding, torso, memory, Mlp("q", (memory.outputs, actions.count)))
     algorithm: Any = Drqn(network, parameters)  # as any algorithm but for its batches, which are sequences
-    return DrqnAgent(replay_parts(algorithm, parameters, actions, context), context)
+    stored = replay_memory(parameters, actions, context)
+    return DrqnAgent(replay_parts(algorithm, parameters, actions, stored, context), context)

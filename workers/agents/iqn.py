@@ -15,6 +15,7 @@ from torch import Tensor
 from palestra.contract.agents import IqnParameters
 from workers.agents.actions import discrete_actions
 from workers.agents.gradients import Gradient
+from workers.agents.memories import replay_memory
 from workers.agents.q_learning import QLearning, QState, replay_parts
 from workers.agents.replay import Batch, ReplayAgent, Updated
 from workers.core.types import AgentContext, Array
@@ -139,7 +140,8 @@ def build(parameters: IqnParameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if a space does not fit."""
     actions = discrete_actions(context.action_space, "iqn")
     algorithm = Iqn(_network(context.observation_space, actions.count, parameters), parameters)
-    parts = replay_parts(algorithm, parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized)
+    memory = replay_memory(parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized)
+    parts = replay_parts(algorithm, parameters, actions, memory, context)
     return ReplayAgent(parts, context)
 
 

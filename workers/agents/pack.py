@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, cast
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -54,6 +56,7 @@ class Together(Protocol):
     def batches(self, updates: int) -> Iterator[tuple[Any, Array | None]]: ...
     def note(self, report: Tensor, error: Tensor) -> None: ...
     def concluded(self) -> list[LearnReport]: ...
+    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None: ...
 
 
 class Pack:
@@ -115,6 +118,10 @@ class Pack:
         row = self._rows.index(index)
         self._arrays = None
         self._stack = map_tensors(lambda leaf, own: _with_row(leaf, row, own), self._stack, self._agents[index].learning_state)
+
+    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments of an agent, bool [B], the next experience does not continue the last."""
+        self._together.episodes_lost(index, lost)
 
     def set_learning_rate(self, index: int, value: float) -> None:
         """Sets the step size of an agent's next update."""
@@ -250,6 +257,10 @@ class PackMember:
 
     def observe(self, experience: Experience) -> None:
         """Does nothing."""
+
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments, bool [B], the next experience does not continue the last."""
+        self._pack.episodes_lost(self._index, lost)
 
     def learn(self, updates: int) -> LearnReport:
         """Makes updates, together with all others."""

@@ -6,6 +6,7 @@ m agents that have not left, B environments of each, N samples of a batch, U upd
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -57,6 +58,11 @@ class ReplaysTogether:
     def moved(self) -> None:
         """Says that an agent was brought to another state."""
         self._explorers = None
+
+    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments of an agent, bool [B], the next experience does not continue the last."""
+        self._memory.lanes[index].cut()
+        self._every[index].parts.explorer.reset(lost)
 
     # Acting
 

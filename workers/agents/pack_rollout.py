@@ -6,6 +6,7 @@ m agents that have not left, B environments of each, T vector steps, N samples o
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -48,6 +49,10 @@ class RolloutsTogether:
     def moved(self) -> None:
         """Says that an agent was brought to another state."""
         self._draws = None
+
+    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments of an agent, bool [B], the next experience does not continue the last."""
+        self._every[index].episodes_lost(lost)
 
     # Acting
 

@@ -8,10 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from gymnasium import Space
 from torch import Tensor
 
-from palestra.contract.agents.common import PrioritizedReplay
 from palestra.contract.agents.q_learning import QLearningParameters
 from workers.agents.actions import DiscreteActions
 from workers.agents.adam import AdamState, adam, adam_start, clip_to_norm
@@ -21,13 +19,9 @@ from workers.agents.state import Layouts
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule
 from workers.explorers.epsilon import LinearEpsilonGreedy
-from workers.memory.frames import FrameReplay
 from workers.memory.replay import Replay
-from workers.memory.rules import Priorities, Prioritized, Rule, Uniform
-from workers.memory.transitions import ReplaySpec
-from workers.networks.encoding import encoding_of
+from workers.memory.rules import Prioritized
 from workers.networks.layout import Layout
-from workers.networks.nature_cnn import is_image
 
 
 class QState(NamedTuple):
@@ -118,24 +112,9 @@ def chosen(values: Tensor, action: Tensor) -> Tensor:
 
 
 def replay_parts(
-    algorithm: Algorithm[Any],
-    hyper: QLearningParameters,
-    actions: DiscreteActions,
-    context: AgentContext,
-    *,
-    n_step: int = 1,
-    prioritized: PrioritizedReplay | None = None,
+    algorithm: Algorithm[Any], hyper: QLearningParameters, actions: DiscreteActions, memory: Replay, context: AgentContext
 ) -> ReplayParts:
     """Returns what the shell of an agent is made of."""
-    encoding = encoding_of(context.observation_space)
-    spec = ReplaySpec(
-        capacity=hyper.buffer_size,
-        num_envs=context.num_envs,
-        observation=(encoding.shape, encoding.dtype),
-        action=(actions.raw_shape, actions.raw_dtype),
-        n_step=n_step,
-        gamma=hyper.gamma,
-    )
     explorer = LinearEpsilonGreedy(
         start=hyper.epsilon_start,
         end=hyper.epsilon_end,
@@ -143,26 +122,13 @@ def replay_parts(
         actions=actions.count,
         generator=derive_generator(context.seed, "agent/explore"),
     )
-    stacked = _is_stack(context.observation_space)
     return ReplayParts(
         algorithm=algorithm,
         actions=actions,
-        memory=(FrameReplay if stacked else Replay)(spec, _rule(prioritized, derive_generator(context.seed, "agent/sample"))),
+        memory=memory,
         explorer=explorer,
         schedule=LearnSchedule(hyper.train_every, hyper.updates_per_train, hyper.learning_starts),
         batch_size=hyper.batch_size,
         learning_rate=hyper.learning_rate,
-        prioritized=prioritized is not None,
+        prioritized=isinstance(memory.rule, Prioritized),
     )
-
-
-def _rule(prioritized: PrioritizedReplay | None, generator: np.random.Generator) -> Rule:
-    if prioritized is None:
-        return Uniform(generator)
-    constants = Priorities(alpha=prioritized.alpha, beta=prioritized.beta, anneal_updates=prioritized.anneal_updates)
-    return Prioritized(generator, constants)
-
-
-def _is_stack(space: Space[Any]) -> bool:
-    """Whether observations are stacks of images [k, H, W], whose frames a memory can share."""
-    return is_image(space) and len(space.shape or ()) == 3 and space.shape[0] < space.shape[2]  # type: ignore[index]

@@ -61,6 +61,11 @@ class RecurrentAgent(RolloutAgent):
         if self._training.on:
             self._recurrent.training_ended(experience.terminated[-1] | experience.truncated[-1])
 
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Forgets what was remembered there, too; see `RolloutAgent.episodes_lost`."""
+        super().episodes_lost(lost)
+        self._recurrent.training_ended(lost)
+
     def observe_evaluation(
         self, observation: Array, reward: Array, terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
     ) -> None:

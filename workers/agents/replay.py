@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -271,6 +272,11 @@ class ReplayAgent:
             self._parts.explorer.reset(np.any(experience.terminated | experience.truncated, axis=0))
         self._env_steps += experience.env_steps
         self._acted = 0
+
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments, bool [B], the next experience does not continue the last."""
+        self.memory.cut()
+        self._parts.explorer.reset(lost)
 
     def learn(self, updates: int) -> LearnReport:
         """Makes `updates` updates, or none while the memory holds less than one batch."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -193,6 +194,12 @@ class RolloutAgent:
         active = np.ones(shape, np.bool_) if experience.active is None else experience.active
         flags = (experience.terminated, experience.truncated, experience.next_observation, active)
         self.memory.extend((experience.observation, raw, experience.reward, *flags, *self._beside(experience)))
+
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments, bool [B], the next experience does not continue the last: the episode counts as cut short there."""
+        if len(self.memory):
+            rows = self.memory.contents()
+            rows["truncated"][-1] |= lost & ~rows["terminated"][-1]
 
     def learn(self, updates: int) -> LearnReport:
         """Learns from the whole rollout and empties it; fewer updates than asked for where the policy moved too far (`target_kl`)."""

@@ -46,7 +46,7 @@ class VectorCollector:
     def __init__(self, env: EpisodeVector, actor: Actor, seed: int) -> None:
         self.env = env
         self._told = env if isinstance(env, Heard) else None
-        self._actor = actor
+        self.actor = actor
         self._count = env.num_envs
         self.origins = [(seed, index) for index in range(self._count)]
         """The run's seed and the environment's index, of each slot."""
@@ -135,7 +135,10 @@ class VectorCollector:
         self.restore(state)
 
     def restore(self, state: StateTree) -> RestoreReport:
-        """Finds back into the running episodes; one that its environment does not repeat is given up, and a new one begins in its place."""
+        """Finds back into the running episodes; one that its environment does not repeat is given up, and a new one begins in its place.
+
+        An actor with a method `episodes_lost` is told where, bool [B]; it has its own state and its memory again by then.
+        """
         self._begun[:] = state["begun"]
         self._returns[:] = state["returns"]
         self._lengths[:] = state["lengths"]
@@ -149,6 +152,9 @@ class VectorCollector:
         for index in lost:
             self._over[index] = True
         self.moved()
+        told = getattr(self.actor, "episodes_lost", None)
+        if lost and told is not None:
+            told(np.isin(np.arange(self._count), lost))
         return RestoreReport(exact=not lost, notes=_notes(lost))
 
     def _step(self, buffers: _Buffers, index: int) -> None:
@@ -157,7 +163,7 @@ class VectorCollector:
             self._begin_episodes(self._over)
         observation: Array = buffers.observation[index]
         observation[...] = self._current
-        actions = self._actor.act(observation, explore=True)
+        actions = self.actor.act(observation, explore=True)
         successor, reward, terminated, truncated = self.env.advance(actions)
         buffers.action[index] = actions
         buffers.reward[index], buffers.terminated[index] = (reward, terminated) if self._told is None else self._told.heard
@@ -226,7 +232,7 @@ class VectorCollector:
 
     def _step_active(self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]) -> None:
         row.observation[0] = self._current
-        actions = self._actor.act(row.observation[0], explore=True)
+        actions = self.actor.act(row.observation[0], explore=True)
         successor, reward, terminated, truncated = self.env.advance(actions)
         heard = (reward, terminated) if self._told is None else self._told.heard
         row.action[0], (row.reward[0], row.terminated[0]), row.truncated[0] = actions, heard, truncated

@@ -17,6 +17,11 @@ class ActsTogether(Actor, Protocol):
         """Members that have not left, in order."""
         ...
 
+    @property
+    def members(self) -> Sequence[Actor]:
+        """What stands for each member, in order."""
+        ...
+
     def observe(self, experience: Experience) -> None:
         """Lets these members store what was gathered for them, [T, n * B, ...]."""
         ...
@@ -34,6 +39,8 @@ class PackCollector:
         self._agents = agents
         self._collectors = list(collectors)
         self._num_envs = collectors[0].num_envs
+        for own, member in zip(collectors, agents.members, strict=True):
+            own.actor = member  # is told of episodes that are lost
         self._whole: VectorCollector | None = None
         """Steps the environments of the members `_stepped`."""
         self._stepped: list[int] = []

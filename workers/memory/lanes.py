@@ -17,11 +17,19 @@ from workers.memory.rules import Places, Rule, Uniform, Weights, uniform_places
 from workers.memory.transitions import ReplaySpec, Sample
 
 
+class OwnRows(Memory, Protocol):
+    """What stands for the memory of one member."""
+
+    def cut(self) -> None:
+        """See `Replay.cut`."""
+        ...
+
+
 class PackMemory(Protocol):
     """The memories of a pack's agents."""
 
     @property
-    def lanes(self) -> Sequence[Memory]:
+    def lanes(self) -> Sequence[OwnRows]:
         """The memory of each, to be asked for its length and its state, and to be loaded."""
         ...
 
@@ -168,6 +176,10 @@ class Lane:
         """Keeps the state as it is now: the rows are no longer this member's."""
         state = self.state_dict()
         self._left = {**state, "fresh": state["fresh"].copy(), "rows": {name: rows.copy() for name, rows in state["rows"].items()}}
+
+    def cut(self) -> None:
+        """Says that the next rows of this member do not continue its newest ones."""
+        self._whole.cut(self._part)
 
     def state_dict(self) -> StateTree:
         """Returns the state of a memory of this member's own."""

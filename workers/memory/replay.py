@@ -105,9 +105,10 @@ class Replay:
             self._write(begin, rows.part(0, room))
             self._write(0, rows.part(room))
 
-    def cut(self) -> None:
-        """Says that the next rows do not continue the newest ones, as after steps that were not stored, or an episode that was lost."""
-        self._fresh = np.ones(self._num_envs, np.bool_)
+    def cut(self, part: slice = slice(None)) -> None:
+        """Says that the next rows of some environments do not continue the newest ones, as after steps not stored, or a lost episode."""
+        self._fresh = self._fresh.copy()
+        self._fresh[part] = True
 
     # Sampling
 

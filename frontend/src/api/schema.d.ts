@@ -1614,6 +1614,8 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
+            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Learning Rate
              * @description Adam step size of the critic.
@@ -1738,6 +1740,8 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
+            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Learning Rate
              * @description Adam step size.
@@ -2664,6 +2668,18 @@ export interface components {
             status: "ok";
         };
         /**
+         * HindsightReplay
+         * @description Transitions relabelled with goals reached later in their episode (Andrychowicz et al. 2017), where the environment has goals.
+         */
+        HindsightReplay: {
+            /**
+             * Ratio
+             * @description Virtual goals per real one: 4 relabels four sampled transitions of five.
+             * @default 4
+             */
+            ratio: number;
+        };
+        /**
          * IqnParameters
          * @description Implicit quantile network (Dabney et al. 2018), which learns the quantiles of returns.
          */
@@ -3174,6 +3190,8 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
+            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Learning Rate
              * @description Adam step size.
@@ -4534,6 +4552,8 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
+            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Initial Temperature
              * @description Weight of the entropy at the first update.
@@ -5380,6 +5400,8 @@ export interface components {
              *     ]
              */
             hidden_sizes: number[];
+            /** @description Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone. */
+            hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
              * Learning Rate
              * @description Adam step size.

@@ -24,3 +24,10 @@ class PrioritizedReplay(Document):
 
     anneal_updates: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100_000
     """Updates over which `beta` rises linearly to 1."""
+
+
+class HindsightReplay(Document):
+    """Transitions relabelled with goals reached later in their episode (Andrychowicz et al. 2017), where the environment has goals."""
+
+    ratio: Annotated[float, Field(ge=0, le=1_000)] = 4.0
+    """Virtual goals per real one: 4 relabels four sampled transitions of five."""

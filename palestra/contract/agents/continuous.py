@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palestra.contract.agents.common import Activation, Discount, HiddenSizes, LearningRate
+from palestra.contract.agents.common import Activation, Discount, HiddenSizes, HindsightReplay, LearningRate
 from palestra.contract.documents import Document
 
 TargetStep = Annotated[float, Field(gt=0, le=1)]
@@ -34,6 +34,9 @@ class ContinuousParameters(Document):
 
     updates_per_train: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Updates made by one call to learn."""
+
+    hindsight: HindsightReplay | None = None
+    """Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone."""
 
     hidden_sizes: HiddenSizes = (256, 256)
     """Units of each hidden layer of every network."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from palestra.contract.agents.common import Activation, Discount, HiddenSizes, LearningRate, PrioritizedReplay, Probability
+from palestra.contract.agents.common import Activation, Discount, HiddenSizes, HindsightReplay, LearningRate, PrioritizedReplay, Probability
 from palestra.contract.documents import Document
 
 Atoms = Annotated[int, Field(ge=2, le=1_001)]
@@ -92,8 +92,17 @@ class DqnParameters(QLearningParameters):
     prioritized: PrioritizedReplay | None = None
     """Sampling in proportion to errors; `null` samples evenly."""
 
+    hindsight: HindsightReplay | None = None
+    """Learning from goals that were reached by chance, where the environment has goals; `null` learns from the real ones alone."""
+
     loss: Literal["huber", "mse"] = "huber"
     """Loss on the temporal-difference error."""
+
+    @model_validator(mode="after")
+    def _goals_are_one_step_away(self) -> Self:
+        if self.hindsight is not None and self.n_step != 1:
+            raise ValueError(f"n_step {self.n_step} sums up rewards of another goal: set it to 1, or leave hindsight out")
+        return self
 
 
 class C51Parameters(QLearningParameters):

@@ -15,9 +15,15 @@ from workers.envs.make import make_vector
 class Constant:
     """Always chooses 1."""
 
+    def __init__(self) -> None:
+        self.lost: list[Any] = []
+
     def act(self, observation: Any, *, explore: bool) -> Any:
         assert explore
         return np.ones(len(observation), np.int64)
+
+    def episodes_lost(self, lost: Any) -> None:
+        self.lost.append(lost.tolist())
 
 
 def collector(length: int = 0, num_envs: int = 2, **options: Any) -> VectorCollector:
@@ -87,13 +93,16 @@ def test_whole_episodes_until_enough_env_steps() -> None:
 
 
 def test_an_unrepeatable_environment_begins_its_episode_again_with_the_next_number() -> None:
+    actor = Constant()
+
     def made() -> VectorCollector:
-        return VectorCollector(make_vector(EnvSpec(id="OddRestless-v0", num_envs=2)), Constant(), seed=3)
+        return VectorCollector(make_vector(EnvSpec(id="OddRestless-v0", num_envs=2)), actor, seed=3)
 
     first = made()
     first.collect(CollectPlan(vector_steps=5))
     second = made()
     report = second.restore(first.state_dict())
+    assert actor.lost == [[True, True]]
     assert not report.exact
     assert report.notes[0][0] == "env_not_deterministic"
     experience = second.collect(CollectPlan(vector_steps=1))
