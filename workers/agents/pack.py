@@ -37,8 +37,6 @@ class Together(Protocol):
 
     memories: Sequence[Memory]
     """What stands for the memory of each agent."""
-    reads_state: bool
-    """Whether `batches` reads the agents' learning states."""
 
     @property
     def phase(self) -> int:
@@ -53,7 +51,7 @@ class Together(Protocol):
     def acting_noise(self, count: int) -> tuple[Array, ...]: ...
     def explored(self, raw: Array) -> Array: ...
     def observe(self, experience: Experience) -> None: ...
-    def batches(self, updates: int) -> Iterator[tuple[Any, Array | None]]: ...
+    def batches(self, updates: int, state: Any) -> Iterator[tuple[Any, Array | None]]: ...
     def note(self, report: Tensor, error: Tensor) -> None: ...
     def concluded(self) -> list[LearnReport]: ...
     def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None: ...
@@ -176,10 +174,7 @@ class Pack:
     # Private
 
     def _learn(self, updates: int) -> None:
-        if self._together.reads_state:
-            for index in self.live:
-                self.agent(index)
-        for batch, has_one in self._together.batches(updates):
+        for batch, has_one in self._together.batches(updates, map_tensors(self._of_live, self._stack)):
             update = self._cycle[self._together.phase % len(self._cycle)]
             state, reports, errors = update(self._stack, self._filled(batch))
             self._stack = state if has_one is None else self._only(has_one, state)

@@ -4,6 +4,7 @@ m agents that have not left, B environments of each, N samples of a batch, U upd
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,6 @@ class ReplaysTogether:
     Args:
         agents: Of one definition; nothing is stored in their memories yet.
     """
-
-    reads_state = False
 
     def __init__(self, agents: Sequence[ReplayAgent]) -> None:
         first = agents[0]
@@ -111,8 +110,9 @@ class ReplaysTogether:
         """Updates made."""
         return self._counted.updates
 
-    def batches(self, updates: int) -> Iterator[tuple[Batch, Array | None]]:
+    def batches(self, updates: int, state: Any) -> Iterator[tuple[Batch, Array | None]]:
         """Yields batches of tensors [m, N, ...] for all agents; each is to be noted before the next is asked for."""
+        del state
         size, parts = self._parts.batch_size, self._parts
         self._begin()
         if len(self._memory) < size:

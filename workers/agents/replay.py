@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.actions import Actions
-from workers.agents.base import TrainingSwitch, torch_generator
+from workers.agents.base import Counted, TrainingSwitch, torch_generator
 from workers.agents.gradients import Gradient, runnable
 from workers.agents.state import Layouts, learning_rates, load_state, map_tensors, state_tree, with_learning_rates
 from workers.core.rng import derive_generator, generator_state, load_generator_state
@@ -146,21 +146,6 @@ class ReplayParts:
     """Whether the memory wants the errors of each batch before it draws the next."""
     random_env_steps: int = 0
     """env_steps at the beginning whose actions are drawn evenly from the space."""
-
-
-class Counted(NamedTuple):
-    """What an agent counts."""
-
-    updates: int = 0
-    env_steps: int = 0
-    """Those observed."""
-    acted: int = 0
-    """env_steps for which actions were chosen since."""
-
-    @property
-    def at(self) -> int:
-        """env_steps before the next action."""
-        return self.env_steps + self.acted
 
 
 class Drawn(NamedTuple):
@@ -320,11 +305,6 @@ class ReplayAgent:
         return LearnReport(len(reports), reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
 
     @property
-    def phase(self) -> int:
-        """Which entry of the algorithm's cycle makes the next update."""
-        return self._updates % len(self._cycle)
-
-    @property
     def learning_state(self) -> Any:
         """The named tuple that an update replaces."""
         return self._state
@@ -391,7 +371,7 @@ class ReplayAgent:
 
     @property
     def _update(self) -> Callable[..., Any]:
-        return self._cycle[self.phase]
+        return self._cycle[self._updates % len(self._cycle)]
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
         if self.device.type == "cpu":

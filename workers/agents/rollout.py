@@ -124,7 +124,7 @@ class RolloutAgent:
         self.device = torch.device(context.device)
         self._parts = parts
         self.policy = algorithm.model.policy
-        self._num_envs = context.num_envs
+        self.num_envs = context.num_envs
         self._layout: Layout = algorithm.layouts[algorithm.actor]
         self._update = runnable(algorithm.update, mode=context.compile)
         self._odd_update = runnable(algorithm.update, mode="eager")
@@ -141,6 +141,11 @@ class RolloutAgent:
         self._reports: list[Tensor] = []
         self._named: Parameters | None = None
         self._arrays: Mapping[str, Array] | None = None
+
+    @property
+    def parts(self) -> RolloutParts:
+        """What it is made of."""
+        return self._parts
 
     # Actor
 
@@ -172,10 +177,10 @@ class RolloutAgent:
     @property
     def learn_schedule(self) -> LearnSchedule:
         """All passes after each rollout."""
-        parts, size = self._parts, self._parts.vector_steps * self._num_envs
+        parts, size = self._parts, self._parts.vector_steps * self.num_envs
         if not size:
             return LearnSchedule(2**62, parts.passes, at_episode_end=True)
-        return LearnSchedule(size, parts.passes * self._minibatches(self._num_envs if parts.whole_envs else size))
+        return LearnSchedule(size, parts.passes * self.minibatches(self.num_envs if parts.whole_envs else size))
 
     def acted(self, raw: Sequence[Array]) -> None:
         """Takes raw actions [B, ...] of vector steps for the learner: a pack draws them for its agents."""
@@ -216,18 +221,38 @@ class RolloutAgent:
         """
         if not self._training.on or updates < 1 or not len(self.memory):
             return
-        whole = self.algorithm.prepared(self._state, self.normalisers.rollout(self.memory.contents()))
-        self.memory.clear()
+        whole = self.algorithm.prepared(self._state, self.taken())
         size = len(whole.advantage)
         if not size:
             return
-        count = self._minibatches(size)
+        count = self.minibatches(size)
         for done in range(0, min(updates, self._parts.passes * count), count):
             begin = len(self._reports)
             for batch in self._pass(whole, size, count)[: updates - done]:
                 yield Drawn(batch)
             if self._moved_too_far(begin):
                 return
+
+    def taken(self) -> Mapping[str, Array]:
+        """Empties the rollout and returns what it held, normalised: arrays [T, B, ...] that are valid until the next `observe`."""
+        rollout = self.normalisers.rollout(self.memory.contents())
+        self.memory.clear()
+        return rollout
+
+    def shuffled(self, size: int, count: int) -> tuple[Array | None, list[tuple[Array, ...]]]:
+        """Returns the random numbers of a pass over `size` samples in `count` batches.
+
+        Returns:
+            The order of the samples int64 [size], `None` where a batch is all of them; and the noise of each batch.
+        """
+        if self._parts.minibatch_size is None:
+            return None, [self.algorithm.noise(self._shuffler, size)]
+        order = self._shuffler.permutation(size)
+        return order, [self.algorithm.noise(self._shuffler, size // count + (index < size % count)) for index in range(count)]
+
+    def minibatches(self, size: int) -> int:
+        """Returns the number of batches in a pass over `size` samples."""
+        return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
 
     def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
         """Takes down what an update with a batch gave."""
@@ -325,28 +350,20 @@ class RolloutAgent:
 
     def _pass(self, whole: Batch, size: int, count: int) -> list[Batch]:
         """Returns the minibatches of one pass."""
-        if self._parts.minibatch_size is None:
-            return [whole._replace(noise=self._noise(size))]
-        order = self._tensor(self._shuffler.permutation(size))
-        batches = [whole.rows(places) for places in order.tensor_split(count)]
-        return [batch._replace(noise=self._noise(len(batch.advantage))) for batch in batches]
-
-    def _noise(self, count: int) -> tuple[Tensor, ...]:
-        return tuple(map(self._tensor, self.algorithm.noise(self._shuffler, count)))
+        order, noise = self.shuffled(size, count)
+        batches = [whole] if order is None else [whole.rows(places) for places in self._tensor(order).tensor_split(count)]
+        return [batch._replace(noise=tuple(map(self._tensor, own))) for batch, own in zip(batches, noise, strict=True)]
 
     def _beside(self, experience: Experience) -> tuple[Array, ...]:
         """Returns what the rollout holds beside the experience, [T, B, ...] each."""
         del experience
         return ()
 
-    def _minibatches(self, size: int) -> int:
-        return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
-
     def _sizes(self, size: int) -> set[int]:
         """The sizes of the batches of a whole rollout: only for these is an update compiled."""
         if not size:
             return set()
-        count = self._minibatches(size)
+        count = self.minibatches(size)
         return {size // count, -(-size // count)}
 
     def _moved_too_far(self, begin: int) -> bool:
