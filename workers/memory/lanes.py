@@ -186,7 +186,13 @@ class Lane:
         return self._left or self._whole.lane_state(self._rule, self._part)
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Brings the rows to a captured state, and the whole memory to its row, which is to be that of all members."""
+        """Brings the rows to a captured state, and the whole memory to its row.
+
+        Raises:
+            ValueError: If the rows of another member that was brought to its state end at another row; and as `Replay` does.
+        """
+        if len(self._whole) and self._whole.written != int(state["written"]):
+            raise ValueError(f"{state['written']} rows were written to the stored memory, {self._whole.written} to others of the pack")
         self._whole.load_lane(state, self._rule, self._part)
 
 

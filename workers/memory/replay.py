@@ -65,6 +65,11 @@ class Replay:
         """Returns the number of transitions that can be sampled."""
         return self._filled * self._num_envs - self._dead
 
+    @property
+    def written(self) -> int:
+        """Vector steps ever written."""
+        return self._written
+
     # Writing
 
     def extend(  # noqa: PLR0913 - one argument per column

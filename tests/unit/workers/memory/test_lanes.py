@@ -100,3 +100,13 @@ def test_a_member_alone_is_told_that_its_rows_do_not_go_on() -> None:
     shared.lanes[1].cut()
     extend(shared, alone, columns(case, 4, MEMBERS, rng))
     assert_same_draws(shared, alone)
+
+
+def test_members_at_different_rows_do_not_share_a_memory() -> None:
+    case, rng = CASES["uniform"], np.random.default_rng(0)
+    shared, alone = together(memories(case)), memories(case)
+    for steps, memory in zip((4, 5), alone, strict=False):
+        memory.extend(*columns(case, steps, 1, rng))
+    shared.lanes[0].load_state_dict(alone[0].state_dict())
+    with pytest.raises(ValueError, match="5 rows were written to the stored memory, 4 to others"):
+        shared.lanes[1].load_state_dict(alone[1].state_dict())
