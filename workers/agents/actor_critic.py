@@ -138,23 +138,31 @@ class OnPolicyMath(Generic[H]):
             state: The state that acted.
             rollout: `observation`, `action` (raw), `reward`, `terminated`, `truncated`, `next_observation` and `active`, each [T, B, ...].
         """
-        parameters, device = self.named(state), state.parameters.device
+        device = state.parameters.device
         ends = ends_of(rollout["terminated"], rollout["truncated"], rollout["active"])
         observation = torch.from_numpy(rollout["observation"]).to(device).flatten(0, 1)
         action = torch.from_numpy(rollout["action"]).to(device).flatten(0, 1)
+        successors = torch.from_numpy(rollout["next_observation"][ends.foreign]).to(device)
         with torch.no_grad():
-            if self.reads_log_probability:
-                outputs, values = self.model(parameters, observation)
-                log_probability = self.model.policy.log_probability(parameters, outputs, action)
-            else:
-                values = self.model.values(parameters, observation)
-                log_probability = torch.zeros_like(values)
-            foreign = self.model.values(parameters, torch.from_numpy(rollout["next_observation"][ends.foreign]).to(device))
+            log_probability, values, foreign = self.judged(state, observation, action, successors)
         value = values.cpu().numpy().reshape(ends.active.shape)
         advantage = generalised(rollout["reward"], value, foreign.cpu().numpy(), ends, (self.gamma, self.trace))
         weights, targets = (torch.from_numpy(array.reshape(-1)).to(device) for array in (advantage, advantage + value))
         batch = Batch(observation, action, log_probability, weights, targets)
         return batch if ends.active.all() else batch.rows(torch.from_numpy(np.flatnonzero(ends.active)).to(device))
+
+    def judged(self, state: Any, observation: Tensor, action: Tensor, successors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the logarithms of the probabilities of raw actions [N], and V of the observations [N] and of others [M].
+
+        The first are zeros where updates do not read them.
+        """
+        parameters = self.named(state)
+        others = self.model.values(parameters, successors)
+        if not self.reads_log_probability:
+            values = self.model.values(parameters, observation)
+            return torch.zeros_like(values), values, others
+        outputs, values = self.model(parameters, observation)
+        return self.model.policy.log_probability(parameters, outputs, action), values, others
 
     def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of an update with `count` samples: none."""

@@ -1,11 +1,27 @@
-"""What the built-in agents share: the switch between training and evaluation, and the generator of initial parameters."""
+"""What the built-in agents share: counters, the switch between training and evaluation, and the generator of initial parameters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 
 from workers.core.rng import derive_seed
+
+
+class Counted(NamedTuple):
+    """What an agent counts."""
+
+    updates: int = 0
+    env_steps: int = 0
+    """Those observed."""
+    acted: int = 0
+    """env_steps for which actions were chosen since."""
+
+    @property
+    def at(self) -> int:
+        """env_steps before the next action."""
+        return self.env_steps + self.acted
 
 
 class TrainingSwitch:

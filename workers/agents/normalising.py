@@ -39,6 +39,11 @@ class Normalisers:
         self._observations = ObservationNormaliser(space.shape or ()) if observations else None
         self._rewards = RewardNormaliser(context.num_envs, gamma) if rewards else None
 
+    @property
+    def observes(self) -> bool:
+        """Whether observations are normalised."""
+        return self._observations is not None
+
     def observation(self, observation: Array) -> Array:
         """Returns observations [N, ...] as the network reads them."""
         return observation if self._observations is None else self._observations(observation)

@@ -1,92 +1,85 @@
 """A pack: agents of one definition with different seeds, which act and learn as one batch.
 
-Each agent keeps all that is its own: memory, exploration, generators, counters. The pack makes two steps for all of them at once: the
-forward pass of acting, and the update, stacked over the agents by `vmap`. What each draws, stores and reports is what it would by itself.
+The pack makes two steps for all of them at once: the forward pass of acting, and the update, stacked over the agents by `vmap`. What else
+they do as one - exploring, storing, sampling - is the business of `workers.agents.pack_replay` and `workers.agents.pack_rollout`. What
+each draws, stores and reports is what it would by itself, from its own generators.
 
 All members are to be asked in turn, each as often as the others: the first that is asked makes the step for all, and the others find
-theirs done. n agents in the pack, B environments of each.
+theirs done. n agents in the pack, m of them that have not left, B environments of each.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from workers.agents.gradients import stacked
-from workers.agents.replay import cycle_of
-from workers.agents.state import map_tensors
+from workers.agents.pack_replay import ReplaysTogether
+from workers.agents.pack_rollout import RolloutsTogether
+from workers.agents.replay import ReplayAgent, cycle_of
+from workers.agents.rollout import RolloutAgent
+from workers.agents.state import learning_rates, map_tensors, with_learning_rates
 from workers.core.protocols import Memory
-from workers.core.types import Array, CollectPlan, CompileMode, Experience, LearnReport, LearnSchedule, StateTree
+from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
 from workers.networks.acting import ActingModule
 from workers.networks.layout import Layout
 
-
-class Drawn(Protocol):
-    """A batch that an agent drew."""
-
-    @property
-    def batch(self) -> Any: ...
+Packable = ReplayAgent | RolloutAgent
+"""An agent that can be a member."""
 
 
-class Packable(Protocol):
-    """An agent that can be a member: `workers.agents.replay.ReplayAgent` or `workers.agents.rollout.RolloutAgent`."""
+class Together(Protocol):
+    """What agents do as one, beside the forward pass and the update. Arrays are in the order of those that have not left."""
 
-    learning_state: Any
-    learning_rate: float
-    reads_state: bool
-    """Whether `batches` reads the learning state."""
+    memories: Sequence[Memory]
+    """What stands for the memory of each agent."""
 
     @property
-    def algorithm(self) -> Any: ...
-    @property
-    def memory(self) -> Memory: ...
-    @property
-    def phase(self) -> int: ...
-    @property
-    def report_names(self) -> tuple[str, ...]: ...
-    @property
-    def collect_plan(self) -> CollectPlan: ...
-    @property
-    def learn_schedule(self) -> LearnSchedule: ...
-    @property
-    def warming_up(self) -> bool: ...
-    def act(self, observation: Array, *, explore: bool) -> Array: ...
+    def phase(self) -> int:
+        """Which entry of the algorithm's cycle makes the next update, modulo their number."""
+        ...
+
+    def keep(self, live: Sequence[int]) -> None: ...
+    def settle(self) -> None: ...
+    def moved(self) -> None: ...
+    def random_actions(self, count: int) -> Array | None: ...
     def normalised(self, observation: Array) -> Array: ...
     def acting_noise(self, count: int) -> tuple[Array, ...]: ...
     def explored(self, raw: Array) -> Array: ...
     def observe(self, experience: Experience) -> None: ...
-    def batches(self, updates: int) -> Iterator[Any]: ...
-    def note(self, drawn: Any, report: Tensor, error: Tensor) -> None: ...
-    def concluded(self) -> LearnReport: ...
-    def metrics(self) -> Mapping[str, float]: ...
-    def eval_mode(self) -> AbstractContextManager[None]: ...
-    def acting_module(self) -> ActingModule: ...
-    def state_dict(self) -> StateTree: ...
-    def load_state_dict(self, state: StateTree) -> None: ...
+    def batches(self, updates: int, state: Any) -> Iterator[tuple[Any, Array | None]]: ...
+    def note(self, report: Tensor, error: Tensor) -> None: ...
+    def concluded(self) -> list[LearnReport]: ...
+    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None: ...
 
 
 class Pack:
     """The agents of a pack.
 
     Args:
-        agents: At least one, of one definition, on the CPU or all on one device.
+        agents: At least one, of one definition, on the CPU or all on one device, whose memories are empty.
         mode: How the stacked update runs.
     """
 
     def __init__(self, agents: Sequence[Packable], mode: CompileMode) -> None:
         first = agents[0]
         self._agents = list(agents)
-        self._algorithm = first.algorithm
+        self._together = _together(agents)
+        self._algorithm: Any = first.algorithm
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
-        cycle = cycle_of(first.algorithm)
-        together = {update: stacked(update, mode=mode) for update in cycle}
-        self._cycle = [together[update] for update in cycle]
+        cycle = cycle_of(cast("Any", first.algorithm))
+        updates = {update: stacked(update, mode=mode) for update in cycle}
+        self._cycle = [updates[update] for update in cycle]
         self._rows = list(range(len(agents)))
         """Which agent each row of the stack is of; those that left stay until half of the rows are theirs."""
-        self._live = set(self._rows)
+        self.live = list(self._rows)
+        """Members that have not left, in order."""
+        self._filling: list[int] | None = None
+        """For each row the place of an agent among the live ones, for rows of those that left that of any; `None` where all are live."""
         self._stack: Any = map_tensors(lambda *rows: torch.stack(rows), *(agent.learning_state for agent in agents))
         self._behind = [False] * len(agents)
         """Which agents do not hold their row of the stack yet."""
@@ -98,37 +91,56 @@ class Pack:
         """Returns what stands for each agent towards its engine, in order."""
         return [PackMember(self, index) for index in range(len(self._agents))]
 
-    @property
-    def live(self) -> list[int]:
-        """Members that have not left, in order."""
-        return sorted(self._live)
+    def memory(self, index: int) -> Memory:
+        """Returns what stands for an agent's memory."""
+        return self._together.memories[index]
+
+    def counted(self, index: int) -> Packable:
+        """Returns an agent that knows what was counted and drawn, but perhaps not what was learnt."""
+        self._together.settle()
+        return self._agents[index]
 
     def agent(self, index: int) -> Packable:
         """Returns an agent, with its own row of the stack."""
-        agent = self._agents[index]
+        agent = self.counted(index)
         if self._behind[index]:
             self._behind[index] = False
             row = self._rows.index(index)
             agent.learning_state = map_tensors(lambda leaf: leaf[row], self._stack)
         return agent
 
-    def changed(self, index: int) -> None:
-        """Says that an agent's learning state was set from outside."""
+    def load(self, index: int, state: StateTree) -> None:
+        """Brings an agent to a captured state, of a pack or of an agent alone."""
+        self.agent(index).load_state_dict(state)
+        self._together.moved()
         row = self._rows.index(index)
         self._arrays = None
         self._stack = map_tensors(lambda leaf, own: _with_row(leaf, row, own), self._stack, self._agents[index].learning_state)
 
-    def act(self, observations: Mapping[int, Array]) -> dict[int, Array]:
-        """Returns exploring actions [B, ...] of each live member for its observations [B, ...]."""
-        if any(self._agents[index].warming_up for index in observations):
-            return {index: self.agent(index).act(rows, explore=True) for index, rows in observations.items()}
-        noise = {index: self._agents[index].acting_noise(len(rows)) for index, rows in observations.items()}
-        raw = self._raw(observations, noise)
-        return {index: self._agents[index].explored(rows) for index, rows in raw.items()}
+    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments of an agent, bool [B], the next experience does not continue the last."""
+        self._together.episodes_lost(index, lost)
 
-    def observe(self, index: int, experience: Experience) -> None:
-        """Lets an agent store what was gathered for it."""
-        self._agents[index].observe(experience)
+    def set_learning_rate(self, index: int, value: float) -> None:
+        """Sets the step size of an agent's next update."""
+        agent, row = self._agents[index], self._rows.index(index)
+        agent.learning_rate = value
+        rates = zip(learning_rates(self._stack), learning_rates(agent.learning_state), strict=True)
+        self._stack = with_learning_rates(self._stack, (_with_row(every, row, own) for every, own in rates))
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns exploring actions [m * B, ...] of the live members for their observations [m * B, ...]."""
+        assert explore
+        members, together = len(self.live), self._together
+        actions = together.random_actions(len(observation))
+        if actions is not None:
+            return actions
+        seen = together.normalised(observation.reshape(members, -1, *observation.shape[1:]))
+        return together.explored(self._raw(seen, together.acting_noise(seen.shape[1])))
+
+    def observe(self, experience: Experience) -> None:
+        """Lets the live members store what was gathered for them, [T, m * B, ...]."""
+        self._together.observe(experience)
 
     def learn(self, index: int, updates: int) -> LearnReport:
         """Returns what one member's learning gave; the first that asks lets all of them learn.
@@ -145,56 +157,60 @@ class Pack:
     def leave(self, index: int) -> None:
         """Lets a member go: it keeps what it learnt, and the others go on without it."""
         self.agent(index)
-        self._live.discard(index)
+        self.live.remove(index)
         self._reports.pop(index, None)
-        if self._live and 2 * len(self._live) <= len(self._rows):
-            kept = [row for row, index in enumerate(self._rows) if index in self._live]
-            self._rows = [self._rows[row] for row in kept]
+        if not self.live:
+            return
+        self._together.keep(self.live)
+        if 2 * len(self.live) <= len(self._rows):
+            kept = [row for row, index in enumerate(self._rows) if index in self.live]
+            self._rows = list(self.live)
             self._stack = map_tensors(lambda leaf: leaf[kept], self._stack)
             self._arrays = None
+        self._filling = [self.live.index(index) if index in self.live else 0 for index in self._rows]
+        if len(self._rows) == len(self.live):
+            self._filling = None
 
     # Private
 
     def _learn(self, updates: int) -> None:
-        agents = {index: self.agent(index) if self._agents[index].reads_state else self._agents[index] for index in self.live}
-        streams = {index: agent.batches(updates) for index, agent in agents.items()}
-        while drawn := {index: one for index, stream in streams.items() if (one := next(stream, None)) is not None}:
-            spare = next(iter(drawn.values()))
-            batch = map_tensors(lambda *rows: torch.stack(rows), *(drawn.get(index, spare).batch for index in self._rows))
-            state, reports, errors = self._cycle[self._phase(drawn)](self._stack, batch)
-            self._stack = state if len(drawn) == len(self._live) else self._only(drawn, state)
-            for row, index in enumerate(self._rows):
-                if index in drawn:
-                    self._agents[index].note(drawn[index], reports[row], errors[row])
-                    self._behind[index] = True
+        for batch, has_one in self._together.batches(updates, map_tensors(self._of_live, self._stack)):
+            update = self._cycle[self._together.phase % len(self._cycle)]
+            state, reports, errors = update(self._stack, self._filled(batch))
+            self._stack = state if has_one is None else self._only(has_one, state)
+            self._together.note(*map(self._of_live, (reports, errors)))
+            for index in self.live:
+                self._behind[index] = True
         self._arrays = None
-        self._reports = {index: self._agents[index].concluded() for index in streams}
+        self._reports = dict(zip(self.live, self._together.concluded(), strict=True))
 
-    def _phase(self, drawn: Mapping[int, Drawn]) -> int:
-        """Returns which entry of the algorithm's cycle is next."""
-        phases = {self._agents[index].phase for index in drawn}
-        if len(phases) > 1:
-            raise RuntimeError("the members of the pack made different numbers of updates, so their next ones are not alike")
-        return phases.pop()
+    def _filled(self, batch: Any) -> Any:
+        """Returns a batch [m, ...] of the live members with rows for all of the stack."""
+        filling = self._filling
+        return batch if filling is None else map_tensors(lambda leaf: leaf[filling], batch)
 
-    def _only(self, drawn: Mapping[int, Drawn], state: Any) -> Any:
-        """Returns the stack with the new rows of those that had a batch."""
-        learnt = torch.tensor([index in drawn for index in self._rows])
+    def _of_live(self, rows: Any) -> Any:
+        """Returns those rows of an array or tensor that are of live members."""
+        if self._filling is None:
+            return rows
+        return rows[[row for row, index in enumerate(self._rows) if index in self.live]]
+
+    def _only(self, has_one: Array, state: Any) -> Any:
+        """Returns the stack with the new rows of those that had a batch, bool [m]."""
+        learnt = torch.from_numpy(has_one if self._filling is None else has_one[self._filling])
         return map_tensors(
             lambda new, old: torch.where(learnt.to(new.device).view(-1, *[1] * (new.dim() - 1)), new, old), state, self._stack
         )
 
-    def _raw(self, observations: Mapping[int, Array], noise: Mapping[int, tuple[Array, ...]]) -> dict[int, Array]:
-        """Returns raw actions [B, ...] of each; one forward pass for all."""
-        spare = next(iter(observations))
-        rows = [index if index in observations else spare for index in self._rows]
-        seen = {index: self._agents[index].normalised(own) for index, own in observations.items()}
-        observation = np.stack([seen[index] for index in rows])
-        drawn = tuple(np.stack(parts) for parts in zip(*(noise[index] for index in rows), strict=True))
-        raw = self._quickly(observation, drawn)
+    def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
+        """Returns raw actions [m, B, ...] for observations [m, B, ...]; one forward pass for all."""
+        if self._filling is not None:
+            observation, noise = observation[self._filling], tuple(part[self._filling] for part in noise)
+        raw = self._quickly(observation, noise)
         if raw is None:
-            raw = self._stacked_act(observation, drawn)
-        return {index: raw[row] for row, index in enumerate(self._rows) if index in observations}
+            raw = self._stacked_act(observation, noise)
+        own: Array = self._of_live(raw)
+        return own
 
     def _quickly(self, observation: Array, noise: tuple[Array, ...]) -> Array | None:
         vector: Tensor = getattr(self._stack, self._algorithm.actor)
@@ -225,7 +241,7 @@ class PackMember:
 
     def __init__(self, pack: Pack, index: int) -> None:
         agent = pack.agent(index)
-        self.report_names, self.memory = agent.report_names, agent.memory
+        self.report_names, self.memory = agent.report_names, pack.memory(index)
         self.collect_plan, self.learn_schedule = agent.collect_plan, agent.learn_schedule
         self._pack = pack
         self._index = index
@@ -237,6 +253,10 @@ class PackMember:
     def observe(self, experience: Experience) -> None:
         """Does nothing."""
 
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments, bool [B], the next experience does not continue the last."""
+        self._pack.episodes_lost(self._index, lost)
+
     def learn(self, updates: int) -> LearnReport:
         """Makes updates, together with all others."""
         return self._pack.learn(self._index, updates)
@@ -244,20 +264,19 @@ class PackMember:
     @property
     def learning_rate(self) -> float:
         """Step size of the next update."""
-        return self._pack.agent(self._index).learning_rate
+        return self._pack.counted(self._index).learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
-        self._pack.agent(self._index).learning_rate = value
-        self._pack.changed(self._index)
+        self._pack.set_learning_rate(self._index, value)
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the agent's gauges."""
-        return self._pack.agent(self._index).metrics()
+        return {**self._pack.counted(self._index).metrics(), "memory/size": float(len(self.memory))}
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent does not learn."""
-        return self._pack.agent(self._index).eval_mode()
+        return self._pack.counted(self._index).eval_mode()
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own."""
@@ -269,8 +288,13 @@ class PackMember:
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the agent to a captured state, of a pack or of an agent alone."""
-        self._pack.agent(self._index).load_state_dict(state)
-        self._pack.changed(self._index)
+        self._pack.load(self._index, state)
+
+
+def _together(agents: Sequence[Packable]) -> Together:
+    if isinstance(agents[0], ReplayAgent):
+        return ReplaysTogether(cast("Sequence[ReplayAgent]", agents))
+    return RolloutsTogether(cast("Sequence[RolloutAgent]", agents))
 
 
 def _with_row(stack: Tensor, row: int, own: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.actions import Actions
-from workers.agents.base import TrainingSwitch, torch_generator
+from workers.agents.base import Counted, TrainingSwitch, torch_generator
 from workers.agents.gradients import Gradient, runnable
 from workers.agents.state import Layouts, learning_rates, load_state, map_tensors, state_tree, with_learning_rates
 from workers.core.rng import derive_generator, generator_state, load_generator_state
@@ -28,7 +28,7 @@ from workers.networks.layout import Layout, Parameters
 
 S = TypeVar("S")
 
-_ROWS_PER_DRAW: Final = 16_384
+ROWS_PER_DRAW: Final = 16_384
 """Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
 
 
@@ -165,8 +165,6 @@ class ReplayAgent:
         context: Seed and device.
     """
 
-    reads_state = False
-
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
         algorithm = parts.algorithm
         self.report_names = algorithm.report_names
@@ -191,6 +189,20 @@ class ReplayAgent:
         self._named: Parameters | None = None
         self._arrays: Mapping[str, Array] | None = None
 
+    @property
+    def parts(self) -> ReplayParts:
+        """What it is made of."""
+        return self._parts
+
+    @property
+    def counted(self) -> Counted:
+        """How far it is; a pack counts for its agents."""
+        return Counted(self._updates, self._env_steps, self._acted)
+
+    @counted.setter
+    def counted(self, counted: Counted) -> None:
+        self._updates, self._env_steps, self._acted = counted
+
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
@@ -199,7 +211,7 @@ class ReplayAgent:
             return self._parts.actions.to_space(self._raw(observation, ()))
         if self.warming_up:
             self._acted += len(observation)
-            return self._parts.actions.to_space(self._parts.actions.random(self._acting_generator, len(observation)))
+            return self.random_actions(len(observation))
         return self.explored(self._raw(observation, self.acting_noise(len(observation))))
 
     @property
@@ -207,9 +219,9 @@ class ReplayAgent:
         """Whether the next actions are drawn evenly from the space."""
         return self._env_steps + self._acted < self._parts.random_env_steps
 
-    def normalised(self, observation: Array) -> Array:
-        """Returns observations [B, ...] as the policy takes them."""
-        return observation
+    def random_actions(self, count: int) -> Array:
+        """Returns `count` actions drawn evenly from the space."""
+        return self._parts.actions.to_space(self._parts.actions.random(self._acting_generator, count))
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""
@@ -263,15 +275,19 @@ class ReplayAgent:
         size = self._parts.batch_size
         if not self._training.on or len(self.memory) < size:
             return
-        at_once = 1 if self._parts.prioritized else max(1, _ROWS_PER_DRAW // size)
+        at_once = 1 if self._parts.prioritized else max(1, ROWS_PER_DRAW // size)
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self.memory.sample(count, size)
-            arrays = *sample[:6], *self.algorithm.noise(self._generator, (count, size))
+            arrays = *sample[:6], *self.learning_noise(count, size)
             for i, rows in enumerate(self._rows(arrays, count)):
                 observation, action, reward, successor, discount, weight, *noise = rows
                 batch = Batch(observation, action, reward, successor, discount, weight, tuple(noise))
                 yield Drawn(batch, sample.places[i])
+
+    def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
+        """Returns the random numbers of updates, [updates, ...] each."""
+        return self.algorithm.noise(self._generator, (updates, batch_size))
 
     def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
         """Takes down what an update with a batch gave: its report [R] and the errors [N]."""
@@ -286,11 +302,6 @@ class ReplayAgent:
         if not reports:
             return LearnReport(0)
         return LearnReport(len(reports), reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
-
-    @property
-    def phase(self) -> int:
-        """Which entry of the algorithm's cycle makes the next update."""
-        return self._updates % len(self._cycle)
 
     @property
     def learning_state(self) -> Any:
@@ -359,7 +370,7 @@ class ReplayAgent:
 
     @property
     def _update(self) -> Callable[..., Any]:
-        return self._cycle[self.phase]
+        return self._cycle[self._updates % len(self._cycle)]
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
         if self.device.type == "cpu":

@@ -3,7 +3,7 @@
 T vector steps of a rollout, B environments, N samples of a batch, R values of a report.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -118,17 +118,13 @@ class RolloutAgent:
         context: Seed and device.
     """
 
-    warming_up = False
-    reads_state = True
-    phase = 0
-
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
         algorithm = self.algorithm = parts.algorithm
         self.report_names = algorithm.report_names
         self.device = torch.device(context.device)
         self._parts = parts
-        self._policy = algorithm.model.policy
-        self._num_envs = context.num_envs
+        self.policy = algorithm.model.policy
+        self.num_envs = context.num_envs
         self._layout: Layout = algorithm.layouts[algorithm.actor]
         self._update = runnable(algorithm.update, mode=context.compile)
         self._odd_update = runnable(algorithm.update, mode="eager")
@@ -136,9 +132,9 @@ class RolloutAgent:
         self._state: Any = map_tensors(lambda tensor: tensor.to(self.device), algorithm.start(torch_generator(context.seed)))
         self._first_rates = learning_rates(self._state)
         self._learning_rate = parts.learning_rate
-        self._draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
+        self.draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
         self._shuffler = derive_generator(context.seed, "agent/shuffle")
-        self._normalisers = parts.normalisers
+        self.normalisers = parts.normalisers
         self.memory = Rollout(max(1, parts.vector_steps), context.num_envs, rollout_fields(algorithm.model))
         self._training = TrainingSwitch()
         self._raw_actions: list[Array] = []
@@ -146,28 +142,29 @@ class RolloutAgent:
         self._named: Parameters | None = None
         self._arrays: Mapping[str, Array] | None = None
 
+    @property
+    def parts(self) -> RolloutParts:
+        """What it is made of."""
+        return self._parts
+
     # Actor
 
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Returns actions [B, ...]: drawn from the policy, or the likeliest ones without a random number."""
         if not explore:
-            return self._policy.to_space(self._raw(observation, ()))
+            return self.policy.to_space(self._raw(observation, ()))
         return self.explored(self._raw(observation, self.acting_noise(len(observation))))
-
-    def normalised(self, observation: Array) -> Array:
-        """Returns observations [B, ...] as the policy takes them."""
-        return self._normalisers.observation(observation)
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""
-        draws = self._draws
+        draws = self.draws
         draws.advance((count,))
         return tuple(block[draws.at] for block in draws.block)
 
     def explored(self, raw: Array) -> Array:
         """Returns the actions of the space that stand for raw ones [B, ...], which are kept for the learner."""
         self._raw_actions.append(raw)
-        return self._policy.to_space(raw)
+        return self.policy.to_space(raw)
 
     # Learner
 
@@ -180,10 +177,14 @@ class RolloutAgent:
     @property
     def learn_schedule(self) -> LearnSchedule:
         """All passes after each rollout."""
-        parts, size = self._parts, self._parts.vector_steps * self._num_envs
+        parts, size = self._parts, self._parts.vector_steps * self.num_envs
         if not size:
             return LearnSchedule(2**62, parts.passes, at_episode_end=True)
-        return LearnSchedule(size, parts.passes * self._minibatches(self._num_envs if parts.whole_envs else size))
+        return LearnSchedule(size, parts.passes * self.minibatches(self.num_envs if parts.whole_envs else size))
+
+    def acted(self, raw: Sequence[Array]) -> None:
+        """Takes raw actions [B, ...] of vector steps for the learner: a pack draws them for its agents."""
+        self._raw_actions += raw
 
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the rollout.
@@ -220,18 +221,38 @@ class RolloutAgent:
         """
         if not self._training.on or updates < 1 or not len(self.memory):
             return
-        whole = self.algorithm.prepared(self._state, self._normalisers.rollout(self.memory.contents()))
-        self.memory.clear()
+        whole = self.algorithm.prepared(self._state, self.taken())
         size = len(whole.advantage)
         if not size:
             return
-        count = self._minibatches(size)
+        count = self.minibatches(size)
         for done in range(0, min(updates, self._parts.passes * count), count):
             begin = len(self._reports)
             for batch in self._pass(whole, size, count)[: updates - done]:
                 yield Drawn(batch)
             if self._moved_too_far(begin):
                 return
+
+    def taken(self) -> Mapping[str, Array]:
+        """Empties the rollout and returns what it held, normalised: arrays [T, B, ...] that are valid until the next `observe`."""
+        rollout = self.normalisers.rollout(self.memory.contents())
+        self.memory.clear()
+        return rollout
+
+    def shuffled(self, size: int, count: int) -> tuple[Array | None, list[tuple[Array, ...]]]:
+        """Returns the random numbers of a pass over `size` samples in `count` batches.
+
+        Returns:
+            The order of the samples int64 [size], `None` where a batch is all of them; and the noise of each batch.
+        """
+        if self._parts.minibatch_size is None:
+            return None, [self.algorithm.noise(self._shuffler, size)]
+        order = self._shuffler.permutation(size)
+        return order, [self.algorithm.noise(self._shuffler, size // count + (index < size % count)) for index in range(count)]
+
+    def minibatches(self, size: int) -> int:
+        """Returns the number of batches in a pass over `size` samples."""
+        return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
 
     def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
         """Takes down what an update with a batch gave."""
@@ -277,13 +298,13 @@ class RolloutAgent:
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own, normaliser included."""
-        algorithm, policy, normalise = self.algorithm, self._policy, self._normalisers.function
+        algorithm, policy, normalise = self.algorithm, self.policy, self.normalisers.function
         parameters = {name: tensor for name, tensor in self.named_parameters().items() if not name.startswith("value.")}
 
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
             return policy.tensor_to_space(algorithm.act(parameters, normalise(parameters, observation), ()))
 
-        return ActingModule({**parameters, **self._normalisers.tensors()}, greedy)
+        return ActingModule({**parameters, **self.normalisers.tensors()}, greedy)
 
     # State
 
@@ -292,18 +313,18 @@ class RolloutAgent:
         return {
             "learning": state_tree(self._state, self.algorithm.layouts),
             "learning_rate": self._learning_rate,
-            "explorer": self._draws.state_dict(),
+            "explorer": self.draws.state_dict(),
             "shuffler": generator_state(self._shuffler),
-            "normalisers": self._normalisers.state_dict(),
+            "normalisers": self.normalisers.state_dict(),
         }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings a freshly built agent of the same definition to a captured state."""
         self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
         self._learning_rate = float(state["learning_rate"])
-        self._draws.load_state_dict(state["explorer"])
+        self.draws.load_state_dict(state["explorer"])
         load_generator_state(self._shuffler, state["shuffler"])
-        self._normalisers.load_state_dict(state["normalisers"])
+        self.normalisers.load_state_dict(state["normalisers"])
         self._raw_actions = []
 
     # Private
@@ -315,7 +336,7 @@ class RolloutAgent:
         return self._named
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        observation = self.normalised(observation)
+        observation = self.normalisers.observation(observation)
         if self.device.type == "cpu":
             if self._arrays is None:
                 self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
@@ -329,28 +350,20 @@ class RolloutAgent:
 
     def _pass(self, whole: Batch, size: int, count: int) -> list[Batch]:
         """Returns the minibatches of one pass."""
-        if self._parts.minibatch_size is None:
-            return [whole._replace(noise=self._noise(size))]
-        order = self._tensor(self._shuffler.permutation(size))
-        batches = [whole.rows(places) for places in order.tensor_split(count)]
-        return [batch._replace(noise=self._noise(len(batch.advantage))) for batch in batches]
-
-    def _noise(self, count: int) -> tuple[Tensor, ...]:
-        return tuple(map(self._tensor, self.algorithm.noise(self._shuffler, count)))
+        order, noise = self.shuffled(size, count)
+        batches = [whole] if order is None else [whole.rows(places) for places in self._tensor(order).tensor_split(count)]
+        return [batch._replace(noise=tuple(map(self._tensor, own))) for batch, own in zip(batches, noise, strict=True)]
 
     def _beside(self, experience: Experience) -> tuple[Array, ...]:
         """Returns what the rollout holds beside the experience, [T, B, ...] each."""
         del experience
         return ()
 
-    def _minibatches(self, size: int) -> int:
-        return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
-
     def _sizes(self, size: int) -> set[int]:
         """The sizes of the batches of a whole rollout: only for these is an update compiled."""
         if not size:
             return set()
-        count = self._minibatches(size)
+        count = self.minibatches(size)
         return {size // count, -(-size // count)}
 
     def _moved_too_far(self, begin: int) -> bool:
@@ -361,8 +374,8 @@ class RolloutAgent:
         return bool(torch.stack(self._reports[begin:])[:, place].mean() > limit)
 
     def _raw_of(self, action: Array) -> Array:
-        rows = self._policy.from_space(action.reshape(-1, *action.shape[2:]))
-        return rows.reshape(*action.shape[:2], *self._policy.raw_shape)
+        rows = self.policy.from_space(action.reshape(-1, *action.shape[2:]))
+        return rows.reshape(*action.shape[:2], *self.policy.raw_shape)
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self.device)

@@ -110,7 +110,7 @@ def assemble_pack(contexts: Sequence[TrainingContext], starts: Sequence[object],
         DefinitionError: If the definition cannot be carried out.
         PartNotFoundError: If a part is not to be had here.
     """
-    sets = [_build(context, open_) for context in contexts]
+    sets = [_build(context, open_, len(contexts)) for context in contexts]
     together = pack_sets(sets, starts)
     trainings = []
     for context, parts in zip(contexts, together.sets, strict=True):
@@ -211,10 +211,10 @@ def _video_hooks(context: TrainingContext, agent: Agent, stack: ExitStack) -> tu
     return hooks
 
 
-def _build(context: TrainingContext, stack: ExitStack) -> PartSet:
+def _build(context: TrainingContext, stack: ExitStack, runs: int = 1) -> PartSet:
     definition, seed, device = context.order.definition, context.run.seed, context.device
     if isinstance(definition, RlDefinition):
-        return rl.build_set(definition, seed, device, stack, context.order.resources)
+        return rl.build_set(definition, seed, device, stack, context.order.resources, runs=runs)
     from workers.build import supervised
 
     return supervised.build_set(definition, seed, device)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from workers.agents.pack import Pack, Packable
+from workers.agents.replay import ReplayAgent
+from workers.agents.rollout import RolloutAgent
 from workers.build.sets import PartSet
 from workers.collect.collector import VectorCollector
 from workers.collect.pack import PackCollector
@@ -51,6 +53,6 @@ def _groups(sets: Sequence[PartSet], starts: Sequence[object]) -> list[list[int]
 
 
 def _packable(parts: PartSet) -> bool:
-    agent: Any = parts.agent
-    learns_by_batches = hasattr(agent, "batches") and not hasattr(agent, "observe_evaluation")
-    return parts.own_loop is None and learns_by_batches and isinstance(parts.collector, VectorCollector)
+    agent = parts.agent
+    steps_alike = isinstance(agent, ReplayAgent | RolloutAgent) and agent.collect_plan.episodes is None
+    return steps_alike and not hasattr(agent, "observe_evaluation") and isinstance(parts.collector, VectorCollector)

@@ -35,14 +35,14 @@ EVALUATION_ENVS = 8
 """Most copies of the evaluation environment that are stepped together."""
 
 
-def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack, resources: Resources) -> PartSet:
-    """Returns the parts of a training; whatever has to be closed is put on the stack.
+def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack, resources: Resources, *, runs: int = 1) -> PartSet:
+    """Returns the parts of a training, one of `runs` in a pack; whatever has to be closed is put on the stack.
 
     Raises:
         DefinitionError: If the definition cannot be carried out, say for an agent that does not fit the action space.
         PartNotFoundError: If a part is not to be had here.
     """
-    env = _opened(stack, make_training_vector(definition.env))
+    env = _opened(stack, make_training_vector(definition.env, runs))
     agent = build_agent(definition, env, seed, device)
     mode = compile_mode(resources.compile, device, most_updates(definition, agent.learn_schedule))
     if mode != "eager":

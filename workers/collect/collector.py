@@ -4,7 +4,9 @@ Owns the running episodes and their numbering. An episode's seed derives from (r
 alone, so any episode can be begun again. Must not touch the clock or update anything of the actor.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +14,11 @@ import numpy.typing as npt
 from workers.core.protocols import Actor
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.types import Array, CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
-from workers.envs.heard import HeardVector
+from workers.envs.heard import Heard
 from workers.envs.spaces import action_layout, array_layout
 from workers.envs.vector import EpisodeVector
+
+_OF_SLOTS: Final = ("_begun", "_returns", "_lengths", "_over", "_current")
 
 
 @dataclass(slots=True)
@@ -33,7 +37,7 @@ class VectorCollector:
     """The collector of a vector environment.
 
     Args:
-        env: Stepped by nobody else; the caller closes it. What a `HeardVector` tells the learner becomes the experience; returns, lengths
+        env: Stepped by nobody else; the caller closes it. What a `Heard` one tells the learner becomes the experience; returns, lengths
             and ends of episodes stay the environment's own.
         actor: Chooses the actions, exploring.
         seed: The run's seed.
@@ -41,12 +45,13 @@ class VectorCollector:
     """
 
     def __init__(self, env: EpisodeVector, actor: Actor, seed: int, *, first: int = 0) -> None:
-        self._env = env
-        self._told = env if isinstance(env, HeardVector) else None
-        self._actor = actor
-        self._seed = seed
+        self.env = env
+        self._told = env if isinstance(env, Heard) else None
+        self.actor = actor
         self._first = first
         self._count = env.num_envs
+        self.origins = [(seed, first + index) for index in range(self._count)]
+        """The run's seed and the environment's index, of each slot."""
         self._begun = np.zeros(self._count, np.int64)
         """Episodes begun per environment; the running one has the index one less."""
         self._returns = np.zeros(self._count, np.float64)
@@ -58,8 +63,32 @@ class VectorCollector:
         shape, dtype = array_layout(env.single_observation_space)
         self._current = np.zeros((self._count, *shape), dtype)
         self._buffers: dict[int, _Buffers] = {}
-        self._open = self._buffers_of(1)
         self._ended: list[EpisodeEnd] = []
+
+    def take(self, collectors: Sequence[Self]) -> None:
+        """Goes on with the episodes of collectors whose environments are this one's, in order, of runs with different seeds.
+
+        They keep their slots as views of its own, to save and restore them (see `settled` and `moved`), but step no more.
+        """
+        self.origins = [origin for own in collectors for origin in own.origins]
+        begin = 0
+        for own in collectors:
+            end = begin + own.num_envs
+            for name in _OF_SLOTS:
+                part = getattr(self, name)[begin:end]
+                part[...] = getattr(own, name)
+                setattr(own, name, part)
+            begin = end
+        self.moved()
+
+    def settled(self) -> None:
+        """Brings up to date what is counted late: whoever reads a slot through a collector that was joined asks for it before."""
+        self._lengths += self._uncounted
+        self._uncounted = 0
+
+    def moved(self) -> None:
+        """Says that slots were restored through a collector that was joined."""
+        self._any_over = bool(self._over.any())
 
     @property
     def num_envs(self) -> int:
@@ -70,46 +99,10 @@ class VectorCollector:
         """Gathers experience; its arrays are valid until the next call."""
         if plan.episodes is not None or plan.whole_episodes:
             return self._collect_episodes(plan)
-        for index in range(self.open(plan)):
-            self.advance(index, self._actor.act(self.observation(index), explore=True))
-        return self.close()
-
-    # What `collect` is made of: for a pack, whose actors act together
-
-    def open(self, plan: CollectPlan) -> int:
-        """Begins to gather experience of a length that is known before; returns its vector steps."""
         steps = plan.vector_steps or -(-(plan.env_steps or 0) // self._count)
-        self._open, self._ended = self._buffers_of(steps), []
-        return steps
-
-    def observation(self, index: int) -> Array:
-        """Returns what is to be acted on in the vector step `index`, [B, ...]; begins episodes where one is over."""
-        if self._any_over:
-            self._begin_episodes(self._over)
-        observation: Array = self._open.observation[index]
-        observation[...] = self._current
-        return observation
-
-    def advance(self, index: int, actions: Array) -> None:
-        """Makes the vector step `index`."""
-        buffers = self._open
-        successor, reward, terminated, truncated = self._env.advance(actions)
-        buffers.action[index] = actions
-        buffers.reward[index], buffers.terminated[index] = (reward, terminated) if self._told is None else self._told.heard
-        buffers.truncated[index] = truncated
-        buffers.next_observation[index] = successor
-        self._current[...] = successor
-        self._returns += reward
-        self._uncounted += 1
-        np.logical_or(terminated, truncated, out=self._over)
-        if 1 in self._over.tobytes():  # any() takes ten times as long
-            self._count_lengths()
-            self._any_over = True
-            self._ended.extend(self._ends(index, terminated, self._over))
-
-    def close(self) -> Experience:
-        """Returns what was gathered since `open`."""
-        buffers = self._open
+        buffers, self._ended = self._buffers_of(steps), []
+        for index in range(steps):
+            self._step(buffers, index)
         return Experience(
             buffers.observation,
             buffers.action,
@@ -130,13 +123,13 @@ class VectorCollector:
 
     def state_dict(self) -> StateTree:
         """Returns the running episodes and the numbering."""
-        self._count_lengths()
+        self.settled()
         return {
             "begun": self._begun,
             "returns": self._returns,
             "lengths": self._lengths,
             "over": self._over,
-            "episodes": self._env.save_episodes(),
+            "episodes": self.env.save_episodes(),
         }
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -153,33 +146,51 @@ class VectorCollector:
         self._lengths[:] = state["lengths"]
         self._uncounted = 0
         self._over[:] = state["over"]
-        restored = self._env.restore_episodes(state["episodes"])
+        restored = self.env.restore_episodes(state["episodes"])
         lost = [i for i, result in enumerate(restored) if not result.reproduced or (result.observation is None and not self._over[i])]
         for index, result in enumerate(restored):
             if result.observation is not None:
                 self._current[index] = result.observation
         for index in lost:
             self._over[index] = True
-        self._any_over = bool(self._over.any())
-        told = getattr(self._actor, "episodes_lost", None)
+        self.moved()
+        told = getattr(self.actor, "episodes_lost", None)
         if lost and told is not None:
             told(np.isin(np.arange(self._count), lost))
         return RestoreReport(exact=not lost, notes=_notes([self._first + index for index in lost]))
 
+    def _step(self, buffers: _Buffers, index: int) -> None:
+        """Makes the vector step `index`; begins episodes where one is over."""
+        if self._any_over:
+            self._begin_episodes(self._over)
+        observation: Array = buffers.observation[index]
+        observation[...] = self._current
+        actions = self.actor.act(observation, explore=True)
+        successor, reward, terminated, truncated = self.env.advance(actions)
+        buffers.action[index] = actions
+        buffers.reward[index], buffers.terminated[index] = (reward, terminated) if self._told is None else self._told.heard
+        buffers.truncated[index] = truncated
+        buffers.next_observation[index] = successor
+        self._current[...] = successor
+        self._returns += reward
+        self._uncounted += 1
+        np.logical_or(terminated, truncated, out=self._over)
+        if 1 in self._over.tobytes():  # any() takes ten times as long
+            self.settled()
+            self._any_over = True
+            self._ended.extend(self._ends(index, terminated, self._over))
+
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
-        self._count_lengths()
+        self.settled()
         seeds = [0] * self._count
-        for index in np.flatnonzero(mask).tolist():
-            seeds[index] = derive_seed(self._seed, "env", self._first + index, int(self._begun[index]), bits=ENV_SEED_BITS)
-        self._current[mask] = self._env.begin(mask, seeds)[mask]
+        for slot in np.flatnonzero(mask).tolist():
+            seed, index = self.origins[slot]
+            seeds[slot] = derive_seed(seed, "env", index, int(self._begun[slot]), bits=ENV_SEED_BITS)
+        self._current[mask] = self.env.begin(mask, seeds)[mask]
         self._begun[mask] += 1
         self._returns[mask] = 0.0
         self._lengths[mask] = 0
         self._any_over = False
-
-    def _count_lengths(self) -> None:
-        self._lengths += self._uncounted
-        self._uncounted = 0
 
     def _ends(self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> list[EpisodeEnd]:
         slots, first, returns, lengths = np.flatnonzero(over).tolist(), self._first, self._returns, self._lengths
@@ -196,7 +207,7 @@ class VectorCollector:
             begun += self._begin_wanted(plan, active, begun, sum(end.episode_length for end in ended))
             if not active.any():
                 break
-            row = _new_buffers(self._env, 1)
+            row = _new_buffers(self.env, 1)
             self._step_active(row, active, len(steps), ended)
             steps.append(row)
             active_rows.append(active.copy())
@@ -222,8 +233,8 @@ class VectorCollector:
 
     def _step_active(self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]) -> None:
         row.observation[0] = self._current
-        actions = self._actor.act(row.observation[0], explore=True)
-        successor, reward, terminated, truncated = self._env.advance(actions)
+        actions = self.actor.act(row.observation[0], explore=True)
+        successor, reward, terminated, truncated = self.env.advance(actions)
         heard = (reward, terminated) if self._told is None else self._told.heard
         row.action[0], (row.reward[0], row.terminated[0]), row.truncated[0] = actions, heard, truncated
         row.next_observation[0] = successor
@@ -236,7 +247,7 @@ class VectorCollector:
     def _buffers_of(self, steps: int) -> _Buffers:
         buffers = self._buffers.get(steps)
         if buffers is None:
-            buffers = self._buffers[steps] = _new_buffers(self._env, steps)
+            buffers = self._buffers[steps] = _new_buffers(self.env, steps)
         return buffers
 
 

@@ -161,6 +161,13 @@ class Experience:
     learnt: Sequence[LearnReport] = ()
     """Updates that were made meanwhile by who gathered, beside those of `learn`."""
 
+    def columns(self, part: slice) -> Experience:
+        """Returns views of what was gathered in some environments where all slots are active; without the episodes that ended."""
+        reward = self.reward[:, part]
+        flags = self.terminated[:, part], self.truncated[:, part]
+        seen, successors = self.observation[:, part], self.next_observation[:, part]
+        return Experience(seen, self.action[:, part], reward, *flags, successors, env_steps=reward.size)
+
     def ends(self, before: int) -> list[tuple[int, EpisodeEnd]]:
         """Returns each episode that ended with the env_step at whose end it did, counted on from `before`."""
         active = self.active

@@ -2,11 +2,11 @@
 
 Gymnasium's own vector of it takes one seed for all copies and resets them by itself; here each episode begins from its own seed, where
 its slot is told to. The equations of motion are those of `gymnasium.envs.classic_control.cartpole.CartPoleEnv` (Barto, Sutton and
-Anderson 1983; Florian 2007), evaluated in its order.
+Anderson 1983; Florian 2007), evaluated in its order. An episode is saved as one of `SavedCartPole` is, so each finds back into the other's.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,9 @@ from gymnasium.envs.registration import EnvSpec as Registered
 from gymnasium.utils.seeding import np_random
 
 from workers.core.errors import EnvironmentFailedError
+from workers.core.rng import generator_state
 from workers.core.types import Array, StateTree
-from workers.envs.episode import Restored
+from workers.envs.episode import Restored, observation_hash
 from workers.envs.vector import StepArrays
 
 LEAST: Final = 4
@@ -25,6 +26,8 @@ _ENTRY_POINT: Final = "gymnasium.envs.classic_control.cartpole:CartPoleEnv"
 _OPTIONS: Final = frozenset({"sutton_barto_reward"})
 _START: Final = 0.05
 """An episode begins with four numbers drawn uniformly from [-0.05, 0.05)."""
+_ARRAYS: Final = ("_state", "_terminated", "_truncated", "_over", "_lengths", "_seeds")
+"""What is kept of the slots, which are the last dimension."""
 
 
 def is_cart_pole(registered: Registered, kwargs: Mapping[str, Any]) -> bool:
@@ -32,6 +35,20 @@ def is_cart_pole(registered: Registered, kwargs: Mapping[str, Any]) -> bool:
     return (
         registered.entry_point == _ENTRY_POINT and not registered.additional_wrappers and set(registered.kwargs) | set(kwargs) <= _OPTIONS
     )
+
+
+class SavedCartPole(CartPoleEnv):
+    """Gymnasium's cart-pole that saves itself; see `workers.envs.episode.StatefulEnv`."""
+
+    entry_point: Final = f"{__name__}:SavedCartPole"
+
+    def snapshot_state(self) -> StateTree:
+        """Returns its four numbers."""
+        return {"state": np.array(self.state, np.float64)}
+
+    def restore_state(self, state: StateTree) -> None:
+        """Takes them over."""
+        self.state = np.array(state["state"], np.float64)
 
 
 class CartPoleVector:
@@ -45,10 +62,11 @@ class CartPoleVector:
 
     def __init__(self, num_envs: int, max_episode_steps: int | None, **options: Any) -> None:
         self._one = CartPoleEnv(**options)
+        self.options = options
         self.num_envs = num_envs
         self.single_observation_space = self._one.observation_space
         self.single_action_space = self._one.action_space
-        self._limit = max_episode_steps or 2**63 - 1
+        self.limit = max_episode_steps or 2**63 - 1
         self._lasting, self._falling = (0.0, -1.0) if options.get("sutton_barto_reward") else (1.0, 1.0)
         self._state = np.zeros((4, num_envs), np.float64)
         self._observation = np.zeros((num_envs, 4), np.float32)
@@ -56,12 +74,26 @@ class CartPoleVector:
         self._truncated = np.ones(num_envs, np.bool_)
         self._over = np.ones(num_envs, np.bool_)
         self._lengths = np.zeros(num_envs, np.int64)
+        self._seeds = np.zeros(num_envs, np.int64)
+
+    def take(self, vectors: Sequence[Self]) -> None:
+        """Goes on with the episodes of vectors that are alike; these keep their slots as views of its own, to save and restore them."""
+        begin = 0
+        for vector in vectors:
+            end = begin + vector.num_envs
+            for name in _ARRAYS:
+                part = getattr(self, name)[..., begin:end]
+                part[...] = getattr(vector, name)
+                setattr(vector, name, part)
+            begin = end
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` is true."""
         for index in np.flatnonzero(mask).tolist():
+            self._seeds[index] = seeds[index]
             self._state[:, index] = np_random(int(seeds[index]))[0].uniform(-_START, _START, 4)
             self._run(index, 0)
+        self._observation[:] = self._state.T
         return self._observation
 
     def advance(self, actions: Array) -> StepArrays:
@@ -70,21 +102,22 @@ class CartPoleVector:
             raise EnvironmentFailedError(
                 f"the environment raised in a step: the actions must be 0 or 1, not {np.unique(actions).tolist()[:8]}"
             )
-        state, waiting = self._moved(actions), self._over
-        if waiting.any():
+        state, waiting, some_wait = self._moved(actions), self._over, self._over.any()
+        if some_wait:
             state[:, waiting] = self._state[:, waiting]
         fallen = (np.abs(state[0]) > self._one.x_threshold) | (np.abs(state[2]) > self._one.theta_threshold_radians)
         self._lengths += 1
         reward = np.where(fallen, self._falling, self._lasting)
-        if waiting.any():
+        if some_wait:
             reward[waiting] = 0.0
-            self._terminated = np.where(waiting, self._terminated, fallen)
-            self._truncated = np.where(waiting, self._truncated, self._lengths >= self._limit)
+            self._terminated[~waiting] = fallen[~waiting]
+            self._truncated[~waiting] = self._lengths[~waiting] >= self.limit
         else:
-            self._terminated, self._truncated = fallen, self._lengths >= self._limit
-        self._over = self._terminated | self._truncated
-        self._state = state
-        self._observation = state.T.astype(np.float32, order="C")
+            self._terminated[:] = fallen
+            np.greater_equal(self._lengths, self.limit, out=self._truncated)
+        np.logical_or(self._terminated, self._truncated, out=self._over)
+        self._state[:] = state
+        self._observation[:] = state.T
         return self._observation, reward, self._terminated.copy(), self._truncated.copy()
 
     def successes(self) -> list[bool | None]:
@@ -118,18 +151,22 @@ class CartPoleVector:
         return moved
 
     def _saved(self, index: int) -> StateTree:
-        return {"over": False, "length": int(self._lengths[index]), "state": self._state[:, index].copy()}
+        seed, observation = int(self._seeds[index]), self._state[:, index].astype(np.float32)
+        generator, _ = np_random(seed)
+        generator.uniform(-_START, _START, 4)
+        saved: StateTree = {"over": False, "seed": seed, "length": int(self._lengths[index]), "hash": observation_hash(observation)}
+        state = {"state": self._state[:, index].copy()}
+        return {**saved, "state": state, "observation": observation, "generator": generator_state(generator)}
 
     def _run(self, index: int, length: int) -> None:
-        self._observation[index] = self._state[:, index]
         self._terminated[index] = self._truncated[index] = self._over[index] = False
         self._lengths[index] = length
 
     def _restored(self, index: int, saved: StateTree) -> Restored:
         if saved["over"]:
             return Restored(None, reproduced=True)
-        if "state" not in saved:
+        if not isinstance(saved.get("state"), dict):
             return Restored(None, reproduced=False)
-        self._state[:, index] = saved["state"]
+        self._seeds[index], self._state[:, index] = saved["seed"], saved["state"]["state"]
         self._run(index, int(saved["length"]))
-        return Restored(self._observation[index].copy(), reproduced=True)
+        return Restored(self._state[:, index].astype(np.float32), reproduced=True)

@@ -5,7 +5,7 @@ are made. So the curve shows raw returns of whole games, whatever the agent is t
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,16 @@ from palestra.contract.envs import AtariPreprocessing
 from workers.core.types import Array, StateTree
 from workers.envs.episode import Restored
 from workers.envs.vector import EpisodeVector, StepArrays
+
+
+@runtime_checkable
+class Heard(Protocol):
+    """A vector with a second opinion for the learner."""
+
+    @property
+    def heard(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Reward [B] and terminated [B] of the last step, for the learner."""
+        ...
 
 
 class HeardVector:

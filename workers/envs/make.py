@@ -8,6 +8,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Final
 
 import gymnasium as gym
@@ -18,7 +19,7 @@ from palestra.contract.envs import EnvSpec
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import GoalRule
 from workers.envs.atari import NativeGame, make_game, native_vector
-from workers.envs.cart_pole import LEAST, CartPoleVector, is_cart_pole
+from workers.envs.cart_pole import LEAST, CartPoleVector, SavedCartPole, is_cart_pole
 from workers.envs.episode import EpisodeEnv
 from workers.envs.foreign import GymVector
 from workers.envs.goals import goal_rule, has_goals
@@ -30,13 +31,14 @@ _GAMES: Final = "ale_py"
 """Registers the Atari games when it is imported."""
 
 
-def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: int | None = None) -> EpisodeVector:
+def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: int | None = None, *, runs: int = 1) -> EpisodeVector:
     """Returns a vector environment.
 
     Args:
         spec: What to make.
         num_envs: Copies; `None` takes the spec's.
         max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
+        runs: How many such vectors are to be stepped together, see `workers.envs.joined`.
 
     Raises:
         PartNotFoundError: If the id is not registered here, or cannot be imported.
@@ -47,7 +49,7 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
     count = num_envs or spec.num_envs
     if spec.vectorization == "native":
         return _make_native(registered, spec, count, limit)
-    if spec.vectorization == "sync" and count >= LEAST and spec.preprocessing is None and is_cart_pole(registered, spec.kwargs):
+    if spec.vectorization == "sync" and count * runs >= LEAST and spec.preprocessing is None and is_cart_pole(registered, spec.kwargs):
         return CartPoleVector(count, limit, **spec.kwargs)
     makers: list[Callable[[], EpisodeEnv]] = [functools.partial(_make_one, registered, spec, index, limit) for index in range(count)]
     first = makers[0]()
@@ -57,17 +59,18 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
     return ProcessVector(makers)
 
 
-def make_training_vector(spec: EnvSpec) -> EpisodeVector:
+def make_training_vector(spec: EnvSpec, runs: int = 1) -> EpisodeVector:
     """Returns the vector environment that an agent is trained on: that of `make_vector`, with what the agent hears of it beside.
 
     Args:
         spec: What to make.
+        runs: Like that of `make_vector`.
 
     Raises:
         PartNotFoundError: Like `make_vector`.
         DefinitionError: Like `make_vector`.
     """
-    env, told = make_vector(spec), spec.preprocessing
+    env, told = make_vector(spec, runs=runs), spec.preprocessing
     if told is None or not (told.clip_rewards or told.terminal_on_life_loss):
         return env
     return HeardVector(env, told)
@@ -160,6 +163,8 @@ def _bare(registered: Registered, spec: EnvSpec, render_mode: str | None) -> gym
         warnings.simplefilter("ignore", DeprecationWarning)  # where Box2D's are errors, its import ends the process
         if spec.preprocessing is not None:
             return make_game(registered, spec.preprocessing, spec.kwargs, render_mode)
+        if is_cart_pole(registered, {}):
+            registered = replace(registered, entry_point=SavedCartPole.entry_point)
         options: dict[str, Any] = {**spec.kwargs, **({} if render_mode is None else {"render_mode": render_mode}), "max_episode_steps": -1}
         made: gym.Env[Any, Any] = gym.make(registered, **options)
     return made

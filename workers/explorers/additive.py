@@ -1,8 +1,9 @@
 """Noise that is added to continuous actions: independent from step to step, or wandering."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ class AdditiveGaussian:
 
     def __init__(self, scale: Schedule | float = 0.1, *, generator: np.random.Generator, bounds: Bounds | None = Bounds()) -> None:
         self._schedule = Constant(scale) if isinstance(scale, int | float) else scale
-        self._draws = Blocks(generator, _draw)
+        self.draws: Blocks = Blocks(generator, _draw)
         self._clip = _Clip(bounds)
 
     def explore(self, greedy: Floats, env_steps: int) -> Floats:
@@ -47,10 +48,16 @@ class AdditiveGaussian:
             greedy: Actions float [B, ...] to add noise to; left as they are.
             env_steps: Counter before these actions.
         """
-        self._draws.advance(greedy.shape)
-        actions = self._draws.block[0][self._draws.at] * self._schedule(env_steps)
+        self.draws.advance(greedy.shape)
+        actions = self.draws.block[0][self.draws.at] * self._schedule(env_steps)
         actions += greedy
         return self._clip(actions, greedy.dtype)
+
+    def drawing_from(self, draws: Blocks) -> Self:
+        """Returns a like explorer with another source of random numbers, for as many environments as it draws for."""
+        like = copy(self)
+        like.draws = draws
+        return like
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
         """Does nothing: each step is on its own."""
@@ -61,11 +68,11 @@ class AdditiveGaussian:
 
     def state_dict(self) -> StateTree:
         """Returns the state of the draws."""
-        return self._draws.state_dict()
+        return self.draws.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the draws to a captured state."""
-        self._draws.load_state_dict(state)
+        self.draws.load_state_dict(state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,3 +74,41 @@ class Blocks:
     def _fill(self, shape: tuple[int, ...]) -> None:
         self._shape, self._steps = shape, max(1, min(STEPS, _ROWS // max(1, shape[0])))
         self._block = self._draw(self._generator, (self._steps, *shape))
+
+
+class JoinedBlocks(Blocks):
+    """The blocks of several explorers that are at the same step, as one. n explorers, B environments of each.
+
+    Args:
+        each: Their own `at` is right after `settle`; they save and load themselves.
+
+    Raises:
+        RuntimeError: If they are not at the same step.
+    """
+
+    __slots__ = ("_each",)
+
+    def __init__(self, each: Sequence[Blocks]) -> None:  # not the base's: nothing is drawn here
+        if len({blocks.at for blocks in each}) > 1:
+            raise RuntimeError("the members of the pack drew different numbers of actions: they are out of step")
+        self._each = list(each)
+        self.at = each[0].at
+        self._block, self._steps = (), 0
+
+    def advance(self, shape: tuple[int, ...]) -> bool:
+        """Moves to the next step, and returns whether it is in another block than the step before; `shape` begins with n * B."""
+        if self.at + 1 < self._steps:
+            self.at += 1
+            return False
+        self.settle()
+        for blocks in self._each:
+            blocks.advance((shape[0] // len(self._each), *shape[1:]))
+        self.at = self._each[0].at
+        self._block = [np.concatenate(parts, 1) for parts in zip(*(blocks.block for blocks in self._each), strict=True)]
+        self._steps = len(self._block[0])
+        return True
+
+    def settle(self) -> None:
+        """Brings the blocks of each to this step."""
+        for blocks in self._each:
+            blocks.at = self.at

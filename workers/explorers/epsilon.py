@@ -1,7 +1,8 @@
 """Epsilon-greedy exploration."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from copy import copy
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ class EpsilonGreedy:
 
     def __init__(self, epsilon: Schedule, *, actions: int, generator: np.random.Generator) -> None:
         self._schedule, self._actions = epsilon, actions
-        self._draws = Blocks(generator, self._draw)
+        self.draws: Blocks = Blocks(generator, self._draw)
         self._lowest: list[float] = []
 
     def epsilon(self, env_steps: int) -> float:
@@ -40,7 +41,7 @@ class EpsilonGreedy:
             greedy: Actions int64 [B] to replace some of; left as they are.
             env_steps: Counter before these actions.
         """
-        draws = self._draws
+        draws = self.draws
         if draws.advance(greedy.shape):
             self._note()
         at, epsilon = draws.at, self._schedule(env_steps)
@@ -48,6 +49,12 @@ class EpsilonGreedy:
             return greedy
         chance, random = draws.block
         return np.where(chance[at] < epsilon, random[at], greedy)
+
+    def drawing_from(self, draws: Blocks) -> Self:
+        """Returns a like explorer with another source of random numbers, for as many environments as it draws for."""
+        like = copy(self)
+        like.draws = draws
+        return like
 
     def reset(self, ended: npt.NDArray[np.bool_]) -> None:
         """Does nothing: each step is on its own."""
@@ -58,16 +65,16 @@ class EpsilonGreedy:
 
     def state_dict(self) -> StateTree:
         """Returns the state of the draws; the probability is a function of env_steps."""
-        return self._draws.state_dict()
+        return self.draws.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the draws to a captured state."""
-        self._draws.load_state_dict(state)
+        self.draws.load_state_dict(state)
         self._note()
 
     def _note(self) -> None:
         """Least chance of each step: where it is no less than epsilon, which is most often so late in a training, no action is replaced."""
-        self._lowest = self._draws.block[0].min(1).tolist() if self._draws.block else []
+        self._lowest = self.draws.block[0].min(1).tolist() if self.draws.block else []
 
     def _draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Sequence[Array]:
         return generator.random(shape), generator.integers(self._actions, size=shape)

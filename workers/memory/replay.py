@@ -65,6 +65,11 @@ class Replay:
         """Returns the number of transitions that can be sampled."""
         return self._filled * self._num_envs - self._dead
 
+    @property
+    def written(self) -> int:
+        """Vector steps ever written."""
+        return self._written
+
     # Writing
 
     def extend(  # noqa: PLR0913 - one argument per column
@@ -105,9 +110,10 @@ class Replay:
             self._write(begin, rows.part(0, room))
             self._write(0, rows.part(room))
 
-    def cut(self) -> None:
-        """Says that the next rows do not continue the newest ones, as after steps that were not stored, or an episode that was lost."""
-        self._fresh = np.ones(self._num_envs, np.bool_)
+    def cut(self, part: slice = slice(None)) -> None:
+        """Says that the next rows of some environments do not continue the newest ones, as after steps not stored, or a lost episode."""
+        self._fresh = self._fresh.copy()
+        self._fresh[part] = True
 
     # Sampling
 
@@ -178,13 +184,7 @@ class Replay:
 
     def summary(self) -> StateTree:
         """Returns the state without its streams: small, but for the priorities."""
-        return {
-            "written": self._written,
-            "sampled_at": self._sampled_at,
-            "steps": self._steps,
-            "fresh": self._fresh,
-            "rule": self.rule.state_dict(),
-        }
+        return {**self._counts(), "fresh": self._fresh, "rule": self.rule.state_dict()}
 
     def state_dict(self) -> StateTree:
         """Returns the summary, and each stream by place."""
@@ -196,14 +196,20 @@ class Replay:
         Raises:
             ValueError: If it is of a memory with other fields, another capacity, another number of environments or another rule.
         """
-        filled = min(int(state["written"]), self._steps)
-        self._check_fits(state, filled)
-        self.rule.load_state_dict(state["rule"])
-        for name, column in self._columns.items():
-            column[:filled] = state["rows"][name]
-        self._written, self._filled, self._sampled_at = int(state["written"]), filled, int(state["sampled_at"])
-        self._fresh = np.array(state["fresh"], np.bool_)
-        self._dead = int(np.count_nonzero(~self._columns["live"][:filled]))
+        self._load(state, self.rule, slice(None))
+
+    def lane_state(self, rule: Rule, part: slice) -> StateTree:
+        """Returns what a memory of some of the environments, with that rule, would return as its state."""
+        rows = {name: column[: self._filled, part] for name, column in self._columns.items()}
+        return {**self._counts(), "fresh": self._fresh[part], "rule": rule.state_dict(), "rows": rows}
+
+    def load_lane(self, state: StateTree, rule: Rule, part: slice) -> None:
+        """Brings some of the environments, and that rule, to a captured state; all are to be brought to the same row.
+
+        Raises:
+            ValueError: As `load_state_dict` does.
+        """
+        self._load(state, rule, part)
 
     # For memories that keep observations in another way
 
@@ -260,6 +266,20 @@ class Replay:
         if len(places):
             self.rule.dropped(places)
 
+    def _counts(self) -> StateTree:
+        return {"written": self._written, "sampled_at": self._sampled_at, "steps": self._steps}
+
+    def _load(self, state: StateTree, rule: Rule, part: slice) -> None:
+        filled = min(int(state["written"]), self._steps)
+        self._check_fits(state, filled, {name: column[:, part] for name, column in self._columns.items()})
+        rule.load_state_dict(state["rule"])
+        for name, column in self._columns.items():
+            column[:filled, part] = state["rows"][name]
+        self._written, self._filled, self._sampled_at = int(state["written"]), filled, int(state["sampled_at"])
+        self._fresh = self._fresh.copy()
+        self._fresh[part] = state["fresh"]
+        self._dead = int(np.count_nonzero(~self._columns["live"][:filled, part]))
+
     def _check_stored(self) -> None:
         if not len(self):
             raise ValueError("the memory holds no transition that could be sampled: extend it first")
@@ -313,8 +333,8 @@ class Replay:
         oldest = self._written % self._steps if self._written > self._steps else 0
         return (ages + oldest * self._num_envs) % self.capacity
 
-    def _check_fits(self, state: StateTree, filled: int) -> None:
-        steps, fields = state["steps"], {name: (column.shape[1:], column.dtype) for name, column in self._columns.items()}
+    def _check_fits(self, state: StateTree, filled: int, columns: Mapping[str, Array]) -> None:
+        steps, fields = state["steps"], {name: (column.shape[1:], column.dtype) for name, column in columns.items()}
         if steps != self._steps:
             raise ValueError(f"the stored memory keeps {steps} rows of each environment, this one {self._steps}: give it the same capacity")
         given = {name: (row.shape[1:], row.dtype) for name, row in state["rows"].items()}

@@ -1,5 +1,6 @@
 """Rules by which places of a memory are sampled. A rule knows places alone, not what lies there. N samples of a batch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,6 +85,14 @@ class Uniform:
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the generator to a captured state."""
         load_generator_state(self.generator, state["generator"])
+
+
+def uniform_places(generators: Sequence[np.random.Generator], size: int, shape: tuple[int, int]) -> Places:
+    """Returns what `Uniform` draws with each generator, int64 [updates, generators, N] for a shape of (updates, N)."""
+    numbers = np.empty((len(generators), *shape))
+    for generator, own in zip(generators, numbers, strict=True):
+        generator.random(out=own)
+    return (numbers * size).astype(np.int64).swapaxes(0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

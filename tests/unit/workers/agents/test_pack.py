@@ -109,9 +109,9 @@ class Runs:
         space = gym.make("CartPole-v1")
         self.agents = [build(hyper, AgentContext(space.observation_space, space.action_space, num_envs, seed)) for seed in SEEDS]
         collectors: list[Any] = [VectorCollector(env, agent, seed) for env, agent, seed in zip(self.envs, self.agents, SEEDS, strict=True)]
-        self.pack = Pack(self.agents, "eager")
         faces: list[Any] = list(self.agents)
         if together:
+            self.pack = Pack(self.agents, "eager")
             collectors, faces = PackCollector(self.pack, collectors).members, self.pack.members
         self.traces: list[list[Any]] = [[] for _ in SEEDS]
         self.recorders = [FakeRecorder(trace) for trace in self.traces]

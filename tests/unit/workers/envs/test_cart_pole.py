@@ -63,10 +63,27 @@ def test_a_running_episode_is_found_again() -> None:
     assert second.restore_episodes(both()[1].save_episodes())[0] == (None, True)
 
 
-def test_an_episode_that_was_saved_otherwise_begins_again() -> None:
+@pytest.mark.parametrize("to_fast", [True, False])
+def test_an_episode_is_found_again_by_copies_that_step_otherwise(to_fast: bool) -> None:
     fast, slow = both()
-    slow.begin(np.ones(9, np.bool_), list(range(9)))
-    assert fast.restore_episodes(slow.save_episodes())[0] == (None, False)
+    source, found = (slow, fast) if to_fast else (fast, slow)
+    source.begin(np.arange(9) < 8, list(range(9)))
+    for step in range(5):
+        seen = source.advance(np.full(9, step % 2))[0].copy()
+    if to_fast:
+        restored = found.restore_episodes(source.save_episodes())
+    else:
+        restored = [env.restore_episode([saved]) for env, saved in zip(found.envs, source.save_episodes(), strict=True)]
+    assert [one.reproduced for one in restored] == [True] * 9
+    assert restored[8].observation is None
+    assert np.array_equal(np.stack([one.observation for one in restored[:8]]), seen[:8])
+    for step in range(80):
+        after = source.advance(np.full(9, step % 2)), found.advance(np.full(9, step % 2))
+        assert all(np.array_equal(a[:8], b[:8]) for a, b in zip(*after, strict=True))
+
+
+def test_an_episode_saved_by_its_actions_begins_again() -> None:
+    assert both()[0].restore_episodes([{"over": False, "seed": 1, "length": 2, "hash": "", "actions": np.zeros(2)}] * 9)[0] == (None, False)
 
 
 def test_the_counted_episode_is_the_one_that_is_filmed() -> None:

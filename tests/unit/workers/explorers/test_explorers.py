@@ -80,7 +80,7 @@ def test_blocks_of_very_many_environments_are_shorter() -> None:
     explorer = ConstantEpsilonGreedy(1.0, actions=4, generator=generator())
     actions = history(explorer, np.zeros(40_000, np.int64), range(4))
     assert np.bincount(np.concatenate(actions)) / 160_000 == pytest.approx([0.25] * 4, abs=0.01)
-    assert explorer._draws.block[0].shape == (1, 40_000)
+    assert explorer.draws.block[0].shape == (1, 40_000)
 
 
 def test_a_state_from_before_there_were_blocks_can_be_loaded() -> None:
