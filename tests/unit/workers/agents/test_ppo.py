@@ -179,7 +179,7 @@ def test_experience_of_another_origin_is_read_back_from_its_actions() -> None:
     gathered = experience(agent, 4, 2, np.random.default_rng(0))
     agent._raw_actions.clear()
     agent.observe(gathered)
-    np.testing.assert_allclose(agent.memory.contents()["action"], agent._policy.from_space(gathered.action.reshape(8, 2)).reshape(4, 2, 2))
+    np.testing.assert_allclose(agent.memory.contents()["action"], agent.policy.from_space(gathered.action.reshape(8, 2)).reshape(4, 2, 2))
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), TORQUE])
