@@ -19,9 +19,10 @@ from gymnasium import spaces
 from torch import nn
 
 from palestra.contract.agents import DqnParameters
+from workers.agents.algorithm import Batch
 from workers.agents.dqn import build
 from workers.agents.gradients import functional_gradient, runnable
-from workers.agents.replay import Batch, ReplayAgent
+from workers.agents.replay import ReplayAgent
 from workers.agents.state import map_tensors
 from workers.core.types import AgentContext
 

@@ -18,8 +18,9 @@ from gymnasium import spaces
 from benchmarks._peers.plain_sac import Learner
 from benchmarks._peers.tasks import SacSettings
 from palestra.contract.agents import SacParameters
+from workers.agents.algorithm import Batch
 from workers.agents.gradients import runnable
-from workers.agents.replay import Batch, ReplayAgent
+from workers.agents.replay import ReplayAgent
 from workers.agents.sac import build
 from workers.core.types import AgentContext
 

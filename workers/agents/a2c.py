@@ -11,9 +11,9 @@ from torch import Tensor
 from palestra.contract.agents import A2cParameters
 from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic
 from workers.agents.adam import clip_to_norm
+from workers.agents.algorithm import Updated
 from workers.agents.gradients import Gradient
 from workers.agents.normalising import Normalisers
-from workers.agents.replay import Updated
 from workers.agents.rmsprop import RmspropState, rmsprop, rmsprop_start
 from workers.agents.rollout import RolloutAgent, RolloutParts
 from workers.core.types import AgentContext

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from palestra.contract.agents.continuous import ContinuousParameters
 from workers.agents.actions import BoxActions
+from workers.agents.algorithm import Algorithm
 from workers.agents.memories import replay_memory
-from workers.agents.replay import Algorithm, ReplayAgent, ReplayParts
+from workers.agents.replay import ReplayAgent, ReplayParts
 from workers.agents.state import Layouts
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule

@@ -12,9 +12,10 @@ from torch import Tensor
 from palestra.contract.agents import DdpgParameters
 from workers.agents.actions import box_actions
 from workers.agents.adam import AdamState, adam, adam_start
+from workers.agents.algorithm import Batch, Updated, bootstrapped
 from workers.agents.continuous import Deterministic, actor_critic_layouts, additive_noise, build_continuous
 from workers.agents.gradients import Gradient
-from workers.agents.replay import Batch, ReplayAgent, Updated, bootstrapped
+from workers.agents.replay import ReplayAgent
 from workers.agents.state import Layouts
 from workers.core.types import AgentContext
 from workers.networks.encoding import encoding_of

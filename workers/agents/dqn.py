@@ -15,10 +15,11 @@ from torch.nn.functional import huber_loss, mse_loss
 
 from palestra.contract.agents import DqnParameters
 from workers.agents.actions import discrete_actions
+from workers.agents.algorithm import Batch, Updated, bootstrapped
 from workers.agents.gradients import Gradient
 from workers.agents.memories import replay_memory
 from workers.agents.q_learning import QLearning, QState, perturbation, perturbations, replay_parts
-from workers.agents.replay import Batch, ReplayAgent, Updated, bootstrapped
+from workers.agents.replay import ReplayAgent
 from workers.core.types import AgentContext, Array
 from workers.networks.action_values import ActionValues, action_values
 from workers.networks.layout import Parameters

@@ -18,11 +18,12 @@ from torch.nn.functional import huber_loss, mse_loss
 
 from palestra.contract.agents import DrqnParameters
 from workers.agents.actions import discrete_actions
+from workers.agents.algorithm import Batch, Updated, bootstrapped
 from workers.agents.gradients import Gradient
 from workers.agents.memories import replay_memory
 from workers.agents.q_learning import QLearning, QState, replay_parts
 from workers.agents.recurrent_state import RecurrentState
-from workers.agents.replay import Batch, Drawn, ReplayAgent, ReplayParts, Updated, bootstrapped
+from workers.agents.replay import Drawn, ReplayAgent, ReplayParts
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, StateTree
 from workers.networks.action_values import Torso, torso_for
 from workers.networks.encoding import Encoding

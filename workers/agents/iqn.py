@@ -14,10 +14,11 @@ from torch import Tensor
 
 from palestra.contract.agents import IqnParameters
 from workers.agents.actions import discrete_actions
+from workers.agents.algorithm import Batch, Updated
 from workers.agents.gradients import Gradient
 from workers.agents.memories import replay_memory
 from workers.agents.q_learning import QLearning, QState, replay_parts
-from workers.agents.replay import Batch, ReplayAgent, Updated
+from workers.agents.replay import ReplayAgent
 from workers.core.types import AgentContext, Array
 from workers.networks.action_values import Torso, torso_for
 from workers.networks.encoding import Encoding

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from workers.agents.algorithm import cycle_of
 from workers.agents.gradients import stacked
 from workers.agents.pack_replay import ReplaysTogether
 from workers.agents.pack_rollout import RolloutsTogether
-from workers.agents.replay import ReplayAgent, cycle_of
+from workers.agents.replay import ReplayAgent
 from workers.agents.rollout import RolloutAgent
 from workers.agents.state import learning_rates, map_tensors, with_learning_rates
 from workers.core.protocols import Memory

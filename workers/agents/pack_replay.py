@@ -11,7 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.agents.replay import ROWS_PER_DRAW, Batch, ReplayAgent
+from workers.agents.algorithm import Batch
+from workers.agents.replay import ROWS_PER_DRAW, ReplayAgent
 from workers.core.protocols import Memory
 from workers.core.types import Array, Experience, LearnReport
 from workers.explorers.joined import JoinedExplorers

@@ -13,8 +13,9 @@ from torch import Tensor
 from palestra.contract.agents.q_learning import QLearningParameters
 from workers.agents.actions import DiscreteActions
 from workers.agents.adam import AdamState, adam, adam_start, clip_to_norm
+from workers.agents.algorithm import Algorithm
 from workers.agents.gradients import Aside, Gradient, Loss
-from workers.agents.replay import Algorithm, ReplayParts
+from workers.agents.replay import ReplayParts
 from workers.agents.state import Layouts
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule

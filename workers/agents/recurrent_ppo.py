@@ -15,12 +15,12 @@ from torch import Tensor
 from palestra.contract.agents import RecurrentPpoParameters
 from workers.agents.adam import adam, adam_start, clip_to_norm
 from workers.agents.advantages import ends_of, generalised
+from workers.agents.algorithm import Updated
 from workers.agents.gradients import Gradient
 from workers.agents.normalising import Normalisers
 from workers.agents.policies import Policy, policy_for
 from workers.agents.ppo import ADAM_EPSILON, REPORT_NAMES, PpoState, clipped_loss
 from workers.agents.recurrent_rollout import RecurrentAgent
-from workers.agents.replay import Updated
 from workers.agents.rollout import RolloutParts
 from workers.agents.state import Layouts
 from workers.core.types import AgentContext, Array

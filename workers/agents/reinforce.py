@@ -14,9 +14,9 @@ from palestra.contract.agents import ReinforceParameters
 from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic
 from workers.agents.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.agents.advantages import discounted_sums, of_ended_episodes
+from workers.agents.algorithm import Updated
 from workers.agents.gradients import Gradient
 from workers.agents.normalising import Normalisers
-from workers.agents.replay import Updated
 from workers.agents.rollout import RolloutAgent, RolloutParts
 from workers.core.types import AgentContext, Array
 from workers.networks.layout import Parameters

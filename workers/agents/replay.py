@@ -1,13 +1,12 @@
 """The shell of agents that learn from a replay memory: acting, storing, sampling, state. The mathematics is an `Algorithm`.
 
-B environments, N samples of a batch, R values of a report. The learning state of an algorithm is a named tuple of tensors; `update` maps
-it and a batch to the next one and has no effect, so it runs as it stands, compiled, or stacked over seeds.
+B environments, N samples of a batch, R values of a report.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +14,10 @@ import torch
 from torch import Tensor
 
 from workers.agents.actions import Actions
+from workers.agents.algorithm import Algorithm, Batch, cycle_of
 from workers.agents.base import Counted, TrainingSwitch, torch_generator
-from workers.agents.gradients import Gradient, runnable
-from workers.agents.state import Layouts, learning_rates, load_state, map_tensors, state_tree, with_learning_rates
+from workers.agents.gradients import runnable
+from workers.agents.state import learning_rates, load_state, map_tensors, state_tree, with_learning_rates
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
 from workers.explorers.protocol import Explorer
@@ -26,109 +26,8 @@ from workers.memory.rules import Places
 from workers.networks.acting import ActingModule
 from workers.networks.layout import Layout, Parameters
 
-S = TypeVar("S")
-
 ROWS_PER_DRAW: Final = 16_384
 """Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
-
-
-class Batch(NamedTuple):
-    """Transitions to learn from."""
-
-    observation: Tensor
-    """[N, ...]"""
-    action: Tensor
-    """Raw [N, ...]: int64 counted from 0, or float32 in [-1, 1] per dimension."""
-    reward: Tensor
-    """float32 [N]: discounted sum over the n steps."""
-    next_observation: Tensor
-    """[N, ...]: behind the n steps, or where the episode ended before."""
-    discount: Tensor
-    """float32 [N]: of the value of `next_observation`; 0 where the episode terminated within the steps."""
-    weight: Tensor
-    """float32 [N]: importance weights; ones where sampling is uniform."""
-    noise: tuple[Tensor, ...]
-    """Random numbers that the algorithm asked for."""
-
-
-def bootstrapped(batch: Batch, value: Tensor) -> Tensor:
-    """Returns reward + discount * value float32 [N]; the reward alone where the discount is 0, even where the value is no number."""
-    return batch.reward + (batch.discount * value).masked_fill(batch.discount == 0, 0.0)
-
-
-class Updated(NamedTuple, Generic[S]):
-    """What an update returns."""
-
-    state: S
-    report: Tensor
-    """[R]: the values of `report_names`."""
-    error: Tensor
-    """float32 [N]: size of each sample's error; its priority."""
-
-
-class Algorithm(Protocol[S]):
-    """The mathematics of one definition: pure functions. S is its state, a named tuple."""
-
-    @property
-    def report_names(self) -> tuple[str, ...]:
-        """Series name of each value of a report; losses begin with `loss/`."""
-        ...
-
-    @property
-    def layouts(self) -> Layouts:
-        """Layout of each vector of parameters in the state, by field."""
-        ...
-
-    @property
-    def actor(self) -> str:
-        """Field of the state whose parameters act."""
-        ...
-
-    def start(self, generator: torch.Generator) -> S:
-        """Returns the state before the first update, on the CPU."""
-        ...
-
-    def update(self, gradient: Gradient, state: S, batch: Batch) -> Updated[S]:
-        """Returns the state after one update."""
-        ...
-
-    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns the random numbers of updates, float32 [updates, ...] each, for a shape of (updates, N)."""
-        ...
-
-    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns the random numbers for exploring actions, float32 [count, ...] each; none where an explorer does it all."""
-        ...
-
-    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
-        """Returns raw actions [N, ...]; without noise the greedy ones."""
-        ...
-
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
-        """Returns what `act` does, on the CPU for few rows; `None` where there is no such way."""
-        ...
-
-
-Update = Callable[..., Updated[Any]]
-"""(gradient, state, batch) -> what `Algorithm.update` returns."""
-
-
-@runtime_checkable
-class Cyclic(Protocol):
-    """An algorithm whose updates are not all alike, such as one that moves its policy less often than its critics.
-
-    Which one is next is told by counting them outside, so each stays pure and compiles without a branch; `torch.where` would compute both.
-    """
-
-    @property
-    def cycle(self) -> tuple[Update, ...]:
-        """Consecutive updates; behind the last comes the first again."""
-        ...
-
-
-def cycle_of(algorithm: Algorithm[Any]) -> tuple[Update, ...]:
-    """Returns the updates of an algorithm in turn: number i, counted from 0, is made by entry i modulo their number."""
-    return algorithm.cycle if isinstance(algorithm, Cyclic) else (algorithm.update,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from workers.agents.actor_critic import ActorCritic, Batch
+from workers.agents.algorithm import Updated
 from workers.agents.base import TrainingSwitch, torch_generator
 from workers.agents.gradients import Gradient, runnable
 from workers.agents.normalising import Normalisers
-from workers.agents.replay import Updated
 from workers.agents.state import Layouts, learning_rates, load_state, map_tensors, state_tree, with_learning_rates
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree

@@ -16,9 +16,10 @@ from palestra.contract.agents import SacParameters
 from workers.agents import squashed
 from workers.agents.actions import box_actions
 from workers.agents.adam import AdamState, adam, adam_start
+from workers.agents.algorithm import Batch, Updated, bootstrapped
 from workers.agents.continuous import actor_critic_layouts, build_continuous
 from workers.agents.gradients import Gradient
-from workers.agents.replay import Batch, ReplayAgent, Updated, bootstrapped
+from workers.agents.replay import ReplayAgent
 from workers.agents.state import Layouts
 from workers.core.types import AgentContext, Array
 from workers.explorers.protocol import Greedy

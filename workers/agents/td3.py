@@ -14,9 +14,10 @@ from torch import Tensor
 from palestra.contract.agents import Td3Parameters
 from workers.agents.actions import box_actions
 from workers.agents.adam import AdamState, adam, adam_start
+from workers.agents.algorithm import Batch, Update, Updated, bootstrapped
 from workers.agents.continuous import Deterministic, actor_critic_layouts, additive_noise, build_continuous
 from workers.agents.gradients import Gradient
-from workers.agents.replay import Batch, ReplayAgent, Update, Updated, bootstrapped
+from workers.agents.replay import ReplayAgent
 from workers.agents.state import Layouts
 from workers.core.types import AgentContext, Array
 from workers.networks.encoding import encoding_of

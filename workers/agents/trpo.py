@@ -15,9 +15,9 @@ from torch import Tensor
 from palestra.contract.agents import TrpoParameters
 from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic
 from workers.agents.adam import AdamState, adam, adam_start
+from workers.agents.algorithm import Updated
 from workers.agents.gradients import Gradient
 from workers.agents.normalising import Normalisers
-from workers.agents.replay import Updated
 from workers.agents.rollout import RolloutAgent, RolloutParts
 from workers.agents.state import Layouts
 from workers.core.errors import DefinitionError

@@ -8,7 +8,8 @@ import torch
 from gymnasium import spaces
 
 from tests.unit.workers.agents.agent_kit import context
-from workers.agents.replay import Batch, ReplayAgent
+from workers.agents.algorithm import Batch
+from workers.agents.replay import ReplayAgent
 from workers.agents.state import map_tensors
 from workers.core.types import Experience
 

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from tests.unit.workers.agents.agent_kit import context
+from workers.agents.algorithm import Batch
 from workers.agents.drqn import Sequences
-from workers.agents.replay import Batch
 from workers.build.registry import make_agent
 
 

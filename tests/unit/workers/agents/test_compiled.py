@@ -16,9 +16,9 @@ from torch import Tensor
 from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience
 from workers.agents import a2c, dqn, sac
+from workers.agents.algorithm import Batch
 from workers.agents.compiled import MOST_SIGNATURES, Compiled
 from workers.agents.gradients import runnable, stacked
-from workers.agents.replay import Batch
 from workers.agents.state import map_tensors
 
 

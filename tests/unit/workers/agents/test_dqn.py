@@ -8,10 +8,10 @@ from gymnasium import spaces
 from palestra.contract.agents import DqnParameters
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
 from workers.agents.adam import adam_start
+from workers.agents.algorithm import Batch
 from workers.agents.dqn import Dqn, build
 from workers.agents.gradients import eager_gradient, functional_gradient
 from workers.agents.q_learning import QState
-from workers.agents.replay import Batch
 from workers.agents.state import map_tensors
 from workers.core.errors import DefinitionError
 from workers.core.types import CollectPlan, Experience

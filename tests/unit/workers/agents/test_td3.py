@@ -19,8 +19,8 @@ from tests.unit.workers.agents.continuous_kit import (
     stacked,
     state_of,
 )
+from workers.agents.algorithm import cycle_of
 from workers.agents.gradients import eager_gradient, functional_gradient, runnable
-from workers.agents.replay import cycle_of
 from workers.agents.state import map_tensors
 from workers.agents.td3 import build
 from workers.core.errors import DefinitionError
