@@ -6,6 +6,6 @@ echo "Installing Palestra [$2] (torch is large: the first time takes a while) ..
 "$1/python" -m pip install --quiet --no-compile --constraint constraints.txt --upgrade pip
 "$1/python" -m pip install --quiet --no-compile --constraint constraints.txt hatchling editables setuptools
 "$1/python" -m pip install --quiet --no-compile --constraint constraints.txt --no-build-isolation --editable ".[$2]"
-# pip compiles one file after another. Some packages bring files for other versions of Python, which do not compile.
-packages=$("$1/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-env -u PYTHONDONTWRITEBYTECODE "$1/python" -W ignore -m compileall -qq -j 0 -x '/(tests|testing)/' "$packages" || true
+# pip would compile every file, one after another. What is used is compiled here, by being imported, also where Python is told to keep nothing:
+# each process would compile it anew.
+env -u PYTHONDONTWRITEBYTECODE "$1/python" -c "import palestra.cli.main, app.main, workers.celery_app, workers.child"

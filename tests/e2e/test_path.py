@@ -59,6 +59,7 @@ def test_pause_saves_and_resume_goes_on_exactly_there(shared_stack: Stack) -> No
     assert episodes_per_bucket(shared_stack, run["id"], episodes, superseded=True) == [1] * episodes, "a clean pause supersedes nothing"
 
 
+@pytest.mark.slow  # what a pack resumes from is tested without processes, too
 def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
     """One job trains three seeds; its trainer is killed, and the next attempt goes on from a snapshot of each run."""
     slow = {"name": "dqn", "learning_starts": 200, "hidden_sizes": [32, 32]}

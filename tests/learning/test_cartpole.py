@@ -5,6 +5,7 @@ from tests.learning.trainings import Trained, example
 from workers.core.types import StopReason
 
 
+@pytest.mark.slow
 def test_dqn_improves_on_cartpole_and_the_same_seed_gives_the_same_weights() -> None:
     definition = example("cartpole-dqn.yaml", loop={"env_steps": 5_120}, evaluation={"every_env_steps": None}, stop={"success_score": None})
     first, again = Trained(definition, 0), Trained(definition, 0)
