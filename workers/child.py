@@ -58,6 +58,9 @@ _FAILURES: Final = {
     StopReason.TIME_LIMIT: "The attempt reached its wall time: raise limits.wall_seconds, or resume the run.",
 }
 
+_IMPLY_EXPORTS: Final = {Schedule.TRAIN_AND_EVALUATE, Schedule.TEST}
+"""Schedules whose trainings leave an export without being told to."""
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -120,8 +123,7 @@ def _train(attempt: Attempt) -> AttemptReport:
         attempt.resume_quality = _resumed(training, snapshot)
         with _shown(attempt, training):
             reason = native.train(training).reason
-        if reason.completes_run:
-            _leave_exports(attempt, run, training, implied=attempt.order.schedule is Schedule.TRAIN_AND_EVALUATE)
+        _leave_exports(attempt, run, training, reason)
     return _ended(attempt, reason)
 
 
@@ -140,8 +142,7 @@ def _train_pack(attempt: Attempt) -> AttemptReport:
         def left(index: int) -> None:
             run, training = order.runs[index], pack.trainings[index]
             reason = training.engine.result.reason
-            if reason.completes_run:
-                _leave_exports(attempt, run, training, implied=order.schedule is Schedule.TRAIN_AND_EVALUATE)
+            _leave_exports(attempt, run, training, reason)
             counters = _counters(training.engine.clock)
             attempt.ends[index] = RunEnd(run_id=run.run_id, resume_quality=qualities[index], **_why(reason), **counters)
 
@@ -165,11 +166,12 @@ def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuali
     return ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
 
 
-def _leave_exports(attempt: Attempt, run: RunOrder, training: Training, *, implied: bool) -> None:
+def _leave_exports(attempt: Attempt, run: RunOrder, training: Training, reason: StopReason) -> None:
     """Exports what a run that is complete is to leave."""
-    definition = attempt.order.definition
-    formats = native.export_formats(definition, training.agent, implied=implied)
-    native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
+    if reason.completes_run:
+        definition, implied = attempt.order.definition, attempt.order.schedule in _IMPLY_EXPORTS
+        formats = native.export_formats(definition, training.agent, implied=implied)
+        native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
 
 
 def _test(attempt: Attempt) -> AttemptReport:
@@ -183,7 +185,7 @@ def _test(attempt: Attempt) -> AttemptReport:
                 result = trial.try_out(training)
             if result.reason.completes_run:
                 read_snapshot(scratch / str(result.snapshot_id))
-                _leave_exports(attempt, run, training, implied=True)
+                _leave_exports(attempt, run, training, result.reason)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return _ended(attempt, result.reason)

@@ -55,7 +55,7 @@ FUNCTIONAL: Final = (
     ("P48", "an equal score is better", "workers/loop/parts.py", "if not score > (", "if not score >= ("),
     ("P49", "the first episode by start order is not counted", _EVALUATOR, "slice(count or 1)", "slice(1, count or 1)"),
     ("P50", "an episode that is cut off does not count", _RECORDS, "return clock.episodes + self.cut_off(clock)", "return clock.episodes"),
-    ("P51", "every episode has the same seed", "workers/collect/collector.py", "index, int(self._begun[index]), bits", "index, 0, bits"),
+    ("P51", "every episode has the same seed", "workers/collect/collector.py", "index, int(self._begun[slot]), bits", "index, 0, bits"),
     ("P52", "both budgets are taken", _EVALUATE, "if (self.n_steps is None) == (self.n_episodes is None):", "if False:"),
     ("P53", "evaluated at episode ends only", _RUN, "evaluate_during_episode=call.during_episode", "evaluate_during_episode=False"),
     ("P54", "old checkpoints stay", _NAMED, "shutil.rmtree(old, ignore_errors=True)", "pass"),

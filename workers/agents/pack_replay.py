@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.algorithm import Batch
-from workers.agents.replay import ROWS_PER_DRAW, ReplayAgent
+from workers.agents.replay import ROWS_PER_DRAW, ReplayAgent, batches_of
 from workers.core.protocols import Memory
 from workers.core.types import Array, Experience, LearnReport
 from workers.explorers.joined import JoinedExplorers
@@ -122,12 +122,11 @@ class ReplaysTogether:
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self._memory.sample(count, size)
-            columns = [torch.from_numpy(array).to(self._device) for array in sample[:6]]
-            noise = [torch.from_numpy(array).to(self._device) for array in self._noise(count, size)]
-            for i in range(count):
-                observation, action, reward, successor, discount, weight = (column[i] for column in columns)
-                self._places = sample.places[i]
-                yield Batch(observation, action, reward, successor, discount, weight, tuple(one[i] for one in noise)), None
+            arrays = *sample[:6], *self._noise(count, size)
+            for places, rows in zip(sample.places, batches_of(arrays, count, self._device), strict=True):
+                observation, action, reward, successor, discount, weight, *noise = rows
+                self._places = places
+                yield Batch(observation, action, reward, successor, discount, weight, tuple(noise)), None
 
     def note(self, report: Tensor, error: Tensor) -> None:
         """Takes down what the update with the last batch gave: reports [m, R] and errors [m, N]."""

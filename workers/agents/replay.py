@@ -179,7 +179,7 @@ class ReplayAgent:
             count = min(at_once, updates - done)
             sample = self.memory.sample(count, size)
             arrays = *sample[:6], *self.learning_noise(count, size)
-            for i, rows in enumerate(self._rows(arrays, count)):
+            for i, rows in enumerate(batches_of(arrays, count, self.device)):
                 observation, action, reward, successor, discount, weight, *noise = rows
                 batch = Batch(observation, action, reward, successor, discount, weight, tuple(noise))
                 yield Drawn(batch, sample.places[i])
@@ -289,16 +289,17 @@ class ReplayAgent:
             self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
         return self._named
 
-    def _rows(self, arrays: Sequence[Array], count: int) -> Iterator[list[Tensor]]:
-        """Yields the rows of arrays [count, ...] as tensors."""
-        if self.device.type == "cpu":  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
-            yield from ([torch.from_numpy(array[i]) for array in arrays] for i in range(count))
-        else:
-            tensors = [self._tensor(array) for array in arrays]
-            yield from ([tensor[i] for tensor in tensors] for i in range(count))
-
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self.device)
 
     def _placed(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device, copy=True)  # a target network of its own: one tensor in two places would compile twice
+
+
+def batches_of(arrays: Sequence[Array], count: int, device: torch.device) -> Iterator[list[Tensor]]:
+    """Yields the rows of arrays [count, ...] as tensors on a device."""
+    if device.type == "cpu":  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
+        yield from ([torch.from_numpy(array[i]) for array in arrays] for i in range(count))
+    else:
+        tensors = [torch.from_numpy(array).to(device) for array in arrays]
+        yield from ([tensor[i] for tensor in tensors] for i in range(count))

@@ -5,9 +5,8 @@ evaluations fall on exact env_steps, and a snapshot holds one state of the whole
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
-
-import numpy as np
 
 from workers.collect.collector import VectorCollector
 from workers.collect.rollouts import with_tensors, without_tensors
@@ -164,10 +163,8 @@ class ActorLearners:
         parts: list[_Gathered] = self._servants.ask([("gather", env_steps, self._agent.learning_rate)] * self._size)
         ends = sorted((end for part in parts for end in part.episodes), key=lambda end: end.vector_step)
         learnt = [part.report for part in parts if part.report.updates]
-        none: Any = np.zeros((0, 1))
-        flags = none.astype(np.bool_)
         made = sum(part.env_steps for part in parts)
-        return Experience(none, none, none, flags, flags, none, ends, env_steps=made, learnt=learnt)
+        return replace(Experience.without_transitions(self.num_envs), episodes=ends, env_steps=made, learnt=learnt)
 
     def state_dict(self) -> StateTree:
         """Returns what is each process's own: its rollout, its random numbers, its place in its episode.

@@ -15,6 +15,7 @@ from workers.core.protocols import Actor
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.types import Array, CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
 from workers.envs.heard import Heard
+from workers.envs.slots import give_views
 from workers.envs.spaces import action_layout, array_layout
 from workers.envs.vector import EpisodeVector
 
@@ -71,14 +72,7 @@ class VectorCollector:
         They keep their slots as views of its own, to save and restore them (see `settled` and `moved`), but step no more.
         """
         self.origins = [origin for own in collectors for origin in own.origins]
-        begin = 0
-        for own in collectors:
-            end = begin + own.num_envs
-            for name in _OF_SLOTS:
-                part = getattr(self, name)[begin:end]
-                part[...] = getattr(own, name)
-                setattr(own, name, part)
-            begin = end
+        give_views(self, collectors, _OF_SLOTS)
         self.moved()
 
     def settled(self) -> None:

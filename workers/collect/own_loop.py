@@ -1,8 +1,6 @@
 """The collector of an agent that has a loop of its own: the agent makes the steps, the engine is told of them one by one."""
 
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from workers.collect.collector import VectorCollector
 from workers.core.types import Array, CollectPlan, Experience, RestoreReport, StateTree
@@ -54,7 +52,7 @@ class OwnLoopCollector:
         """Returns the step that was made since the last call; an empty experience where there was none."""
         del plan
         made, self._made = self._made, None
-        return made or _nothing(self.num_envs)
+        return made or Experience.without_transitions(self.num_envs)
 
     def state_dict(self) -> StateTree:
         """Returns the running episodes and the numbering."""
@@ -78,9 +76,3 @@ class _Given:
         """Returns the actions that were given."""
         del observation, explore
         return self.actions
-
-
-def _nothing(num_envs: int) -> Experience:
-    none: Any = np.zeros((0, num_envs))
-    flags = none.astype(np.bool_)
-    return Experience(none, none, none, flags, flags, none)

@@ -161,6 +161,13 @@ class Experience:
     learnt: Sequence[LearnReport] = ()
     """Updates that were made meanwhile by who gathered, beside those of `learn`."""
 
+    @classmethod
+    def without_transitions(cls, num_envs: int) -> Experience:
+        """Returns what was gathered where nothing was kept: T is 0."""
+        none: Any = np.zeros((0, num_envs))
+        flags = none.astype(np.bool_)
+        return cls(none, none, none, flags, flags, none)
+
     def columns(self, part: slice) -> Experience:
         """Returns views of what was gathered in some environments where all slots are active; without the episodes that ended."""
         reward = self.reward[:, part]

@@ -18,6 +18,7 @@ from workers.core.errors import EnvironmentFailedError
 from workers.core.rng import generator_state
 from workers.core.types import Array, StateTree
 from workers.envs.episode import Restored, observation_hash
+from workers.envs.slots import give_views
 from workers.envs.vector import StepArrays
 
 LEAST: Final = 4
@@ -78,14 +79,7 @@ class CartPoleVector:
 
     def take(self, vectors: Sequence[Self]) -> None:
         """Goes on with the episodes of vectors that are alike; these keep their slots as views of its own, to save and restore them."""
-        begin = 0
-        for vector in vectors:
-            end = begin + vector.num_envs
-            for name in _ARRAYS:
-                part = getattr(self, name)[..., begin:end]
-                part[...] = getattr(vector, name)
-                setattr(vector, name, part)
-            begin = end
+        give_views(self, vectors, _ARRAYS, last=True)
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` is true."""

@@ -1,9 +1,6 @@
 """Actor-learners: exact grants, one state at rest, and what becomes of processes that fail."""
 
 import json
-import os
-import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import torch
 import tests.support.odd_envs  # noqa: F401 - registers
 from palestra.contract.definition import RlDefinition
 from palestra.contract.states import Cause
+from tests.support.orphans import check_end_with_parent
 from tests.support.trainings import Trained, definition, work_order
 from workers.agents.a3c import A3c
 from workers.agents.foreign import ForeignAgent
@@ -209,26 +207,16 @@ def test_a_process_that_raises_or_dies_is_an_error_that_names_it(opened: Any) ->
 
 
 def test_processes_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Path) -> None:
-    ready = tmp_path / "pids"
     definition = defined(2, "OddFatal-v0", how="hang")
     agent = shared(definition)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            learners = actor_learners.build_actor_learners(definition, agent, SEED, "cpu", "eager")
-            learners.wait()
-            ready.write_text(" ".join(map(str, learners.pids)) + "\n")
-            learners.collect(steps(50))
-        finally:
-            os._exit(1)
-    deadline = time.monotonic() + 60
-    while not (ready.exists() and ready.read_text().endswith("\n")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    processes = [psutil.Process(int(one)) for one in ready.read_text().split()]
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    gone, alive = psutil.wait_procs(processes, timeout=60)
-    assert (len(gone), alive) == (2, [])
+
+    def parent(tell: Callable[[tuple[int, ...]], None]) -> None:
+        learners = actor_learners.build_actor_learners(definition, agent, SEED, "cpu", "eager")
+        learners.wait()
+        tell(learners.pids)
+        learners.collect(steps(50))
+
+    check_end_with_parent(tmp_path / "pids", parent, 2)
 
 
 def test_losses_that_are_not_finite_end_the_run(tmp_path: Path) -> None:

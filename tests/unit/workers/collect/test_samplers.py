@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from tests.support.garage_kit import ConstantPolicy, CountingEnv, TorchPolicy
+from tests.support.orphans import check_end_with_parent
 from workers.collect.episodes import Episode, EpisodeBatch
 from workers.collect.process_sampler import MultiprocessingSampler, ProcessSampler, SamplerWorkerError
 from workers.collect.samplers import LocalSampler, VecSampler
@@ -195,22 +196,11 @@ def test_a_worker_that_raises_or_dies_is_a_clear_error(opened: Callable[[Any], A
 
 
 def test_workers_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Path) -> None:
-    ready = tmp_path / "pids"
-    pid = os.fork()
-    if pid == 0:
-        try:
-            sampler = ProcessSampler(ConstantPolicy(), FailingEnv("hang"), n_workers=2, seed=1)
-            sampler.state_dict()
-            sampler._started()
-            ready.write_text(" ".join(map(str, sampler.pids)) + "\n")
-            sampler.obtain_samples(0, 5, None)
-        finally:
-            os._exit(1)
-    deadline = time.monotonic() + 60
-    while not (ready.exists() and ready.read_text().endswith("\n")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    workers = [psutil.Process(int(one)) for one in ready.read_text().split()]
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    gone, alive = psutil.wait_procs(workers, timeout=60)
-    assert (len(gone), alive) == (2, [])
+    def parent(tell: Callable[[tuple[int, ...]], None]) -> None:
+        sampler = ProcessSampler(ConstantPolicy(), FailingEnv("hang"), n_workers=2, seed=1)
+        sampler.state_dict()
+        sampler._started()
+        tell(sampler.pids)
+        sampler.obtain_samples(0, 5, None)
+
+    check_end_with_parent(tmp_path / "pids", parent, 2)

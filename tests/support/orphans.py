@@ -1,0 +1,37 @@
+"""Whether processes end with the one that started them."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+
+def check_end_with_parent(ready: Path, parent: Callable[[Callable[[tuple[int, ...]], None]], None], count: int) -> None:
+    """Forks a parent, kills it in mid-work, and checks that all of its processes are gone soon.
+
+    Args:
+        ready: A file of no other use.
+        parent: Starts the processes, calls what it is given with their ids, then works for ever.
+        count: Processes that it starts.
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            parent(lambda pids: _tell(ready, pids))
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + 60
+    while not (ready.exists() and ready.read_text().endswith("\n")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    processes = [psutil.Process(int(one)) for one in ready.read_text().split()]
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    gone, alive = psutil.wait_procs(processes, timeout=60)
+    assert (len(gone), alive) == (count, [])
+
+
+def _tell(ready: Path, pids: tuple[int, ...]) -> None:
+    ready.write_text(" ".join(map(str, pids)) + "\n")
