@@ -7,6 +7,7 @@ by RMSprop whose statistics are shared too (section 4 and supplement 4). Started
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -60,16 +61,12 @@ def rmsprop_shared(parameters: Tensor, squares: Tensor, gradient: Tensor, hyper:
     parameters.addcdiv_(gradient, (squares + hyper.rmsprop_epsilon).sqrt_(), value=-learning_rate)
 
 
+@dataclass(frozen=True)
 class A3cMath:
-    """The gradient of algorithm S3 as a pure function.
+    """The gradient of algorithm S3 as a pure function."""
 
-    Args:
-        model: Policy and value network.
-        hyper: Hyperparameters.
-    """
-
-    def __init__(self, model: ActorCritic, hyper: A3cParameters) -> None:
-        self.model, self._hyper = model, hyper
+    model: ActorCritic
+    hyper: A3cParameters
 
     def loss(self, parameters: Parameters, steps: Steps) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2 / 2; and `REPORT_NAMES` but one [5]."""
@@ -77,14 +74,14 @@ class A3cMath:
         outputs, value = self.model(parameters, steps.observation)
         error, entropy = steps.returned - value, policy.entropy(parameters, outputs)
         policy_loss, value_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach(), 0.5 * error.square()
-        each = policy_loss + self._hyper.value_coefficient * value_loss - self._hyper.entropy_coefficient * entropy
+        each = policy_loss + self.hyper.value_coefficient * value_loss - self.hyper.entropy_coefficient * entropy
         means = torch.stack((each, policy_loss, value_loss, entropy, value)).detach() @ weight / weight.sum()
         return (each * weight).sum(), (means,)
 
     def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
         """Returns the gradient [P], clipped, at parameters [P], and the values of `REPORT_NAMES` [6]."""
         slope, _, (means,) = gradient(lambda own: self.loss(self.model.layout.split(own), steps), vector)
-        slope, norm = clip_to_norm(slope, self._hyper.max_grad_norm)
+        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         return slope, torch.cat((means, norm.unsqueeze(0)))
 
 

@@ -4,12 +4,14 @@
 Here a function is traced once per *signature* of its arguments, and the key of a dictionary says which code is the right one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import structlog
 import torch
 from torch import Tensor
+
+from workers.agents.machine_code import machine_code
 
 MOST_SIGNATURES: Final = 16
 """Kinds of arguments that one function is compiled for; any more run as they stand, rather than wait for the compiler for ever."""
@@ -29,12 +31,22 @@ class Compiled:
     Args:
         function: What to compile. All that it reads beside its arguments is fixed: it must depend on no state of its own.
         fallback: The same mathematics for machines without a compiler.
+        like: Returns, quickly and without the compiler, a result of the structure that the function's has.
+        identity: What tells the function from every other one, see `workers.agents.machine_code.identity_of`.
         cudagraph: Replay the kernels as one CUDA graph.
     """
 
-    def __init__(self, function: Callable[..., Any], fallback: Callable[..., Any], *, cudagraph: bool = False) -> None:
-        self._function = function
-        self._fallback = fallback
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        fallback: Callable[..., Any],
+        like: Callable[..., Any],
+        identity: str | None,
+        cudagraph: bool = False,
+    ) -> None:
+        self._function, self._fallback, self._like = function, fallback, like
+        self._identity = identity
         self._cudagraph = cudagraph
         self._made: dict[tuple[Any, ...], Callable[[Any, list[Tensor]], Any]] = {}
 
@@ -52,7 +64,7 @@ class Compiled:
         if len(self._made) >= MOST_SIGNATURES:
             return made(arguments, leaves)
         try:
-            quick = self._compiled(arguments, leaves)
+            quick = self._compiled(key, arguments, leaves)
             result = quick(arguments, leaves)
             made = quick
         except Exception as error:  # noqa: BLE001 - a missing or broken compiler shows in many ways
@@ -61,41 +73,24 @@ class Compiled:
         self._made[key] = made
         return result
 
-    def _compiled(self, arguments: tuple[Any, ...], leaves: list[Tensor]) -> Callable[[Any, list[Tensor]], Any]:
-        # Tells the compiler too, where the process asked for determinism before the compiler was there.
-        torch.use_deterministic_algorithms(
-            torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
-        )
+    def _compiled(self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]) -> Callable[[Any, list[Tensor]], Any]:
         if self._cudagraph or any(not leaf.is_cpu for leaf in leaves):
+            # Tells the compiler too, where the process asked for determinism before the compiler was there.
+            torch.use_deterministic_algorithms(
+                torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
+            )
             whole = torch.compile(self._function, fullgraph=True, dynamic=False, mode="reduce-overhead" if self._cudagraph else None)
             return lambda arguments, _: whole(*arguments)
-        code, build = _machine_code(self._function, arguments, leaves)
-        return lambda _, leaves: build(iter(code(*leaves)))
+        given = _builder(arguments)
 
+        def flat(*tensors: Tensor) -> list[Tensor]:
+            parts = list[Tensor]()
+            _flatten(self._function(*given(iter(tensors))), parts, [])
+            return parts
 
-def _machine_code(
-    function: Callable[..., Any], arguments: tuple[Any, ...], leaves: Sequence[Tensor]
-) -> tuple[Callable[..., Sequence[Tensor]], Builder]:
-    """Returns a function of leaves like these that returns the leaves of a result, and what makes the result of them."""
-    from torch._inductor import standalone_compile  # noqa: PLC0415 - takes as long to load as the rest of torch
-    from torch.fx.experimental.proxy_tensor import make_fx  # noqa: PLC0415
-
-    given, found = _builder(arguments), list[Builder]()
-
-    def flat(*tensors: Tensor) -> list[Tensor]:
-        result, parts = function(*given(iter(tensors))), list[Tensor]()
-        _flatten(result, parts, [])
-        found.append(_builder(result))
-        return parts
-
-    # One tensor may stand in two places this time, and two the next: each place is traced as a tensor of its own.
-    examples: list[Any] = [leaf.detach() for leaf in leaves]
-    with torch.no_grad():
-        graph = make_fx(flat)(*examples)
-        # C++ between the kernels too: Python there takes as long as the kernels of a small network.
-        options = {"config_patches": {"cpp_wrapper": True}}
-        code = standalone_compile(graph, examples, dynamic_shapes="from_example_inputs", options=options)
-    return code, found[-1]
+        code = machine_code(self._identity, repr(key), flat, leaves)
+        build = _builder(self._like(*arguments))
+        return lambda _, leaves: build(iter(code(leaves)))
 
 
 def _flatten(tree: Any, leaves: list[Tensor], signature: list[Any]) -> None:

@@ -76,7 +76,8 @@ class Pack:
         updates = {update: stacked(update, mode=mode) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
         self._rows = list(range(len(agents)))
-        """Which agent each row of the stack is of; those that left stay until half of the rows are theirs."""
+        """Which agent each row of the stack is of. Code is for so many: then those that left stay until half the rows are theirs."""
+        self._is_compiled = mode != "eager"
         self.live = list(self._rows)
         """Members that have not left, in order."""
         self._filling: list[int] | None = None
@@ -163,7 +164,7 @@ class Pack:
         if not self.live:
             return
         self._together.keep(self.live)
-        if 2 * len(self.live) <= len(self._rows):
+        if 2 * len(self.live) <= len(self._rows) or not self._is_compiled:
             kept = [row for row, index in enumerate(self._rows) if index in self.live]
             self._rows = list(self.live)
             self._stack = map_tensors(lambda leaf: leaf[kept], self._stack)

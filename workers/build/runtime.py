@@ -13,10 +13,12 @@ from workers.core.rng import seed_global
 
 
 def prepare_process(resources: Resources, seed: int) -> str:
-    """Sets threads, deterministic algorithms and the global seeds; returns the torch device to train on."""
+    """Sets threads, arithmetic, deterministic algorithms and the global seeds; returns the torch device to train on."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     device = "cuda" if resources.gpus and torch.cuda.is_available() else "cpu"
     torch.set_num_threads(resources.cpu_threads)
+    # Adam's moments of units that have died decay to denormal numbers, with which a processor calculates a hundred times as long.
+    torch.set_flush_denormal(True)
     # `use_deterministic_algorithms` would import the compiler, which takes as long as the rest of torch; see workers/agents/gradients.py.
     torch.set_deterministic_debug_mode("error" if device == "cpu" else "warn")
     torch.backends.cudnn.benchmark = False

@@ -233,7 +233,7 @@ def test_without_a_compiler_the_agent_learns_all_the_same(learner, monkeypatch) 
     def broken(*arguments, **options):
         raise RuntimeError("no C++ compiler")
 
-    monkeypatch.setattr("torch._inductor.standalone_compile", broken)
+    monkeypatch.setattr("torch._inductor.aot_compile", broken)
     assert_same_state(trained(learner, compile="compiled").state_dict(), trained(learner).state_dict())
 
 

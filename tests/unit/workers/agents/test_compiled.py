@@ -15,7 +15,7 @@ from torch import Tensor
 
 from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience
-from workers.agents import a2c, dqn, sac
+from workers.agents import a2c, compiled, dqn, machine_code, sac
 from workers.agents.algorithm import Batch
 from workers.agents.compiled import MOST_SIGNATURES, Compiled
 from workers.agents.gradients import runnable, stacked
@@ -42,17 +42,23 @@ def traces(monkeypatch):
     """The graphs that were made, which run as they are."""
     made = []
 
-    def kept(graph, examples, **options):
-        del options
+    def kept(identity, signature, function, examples):
+        del identity, signature
         made.append(examples)
-        return graph
+        graph = machine_code._traced(function, examples)
+        return lambda leaves: graph(*leaves)
 
-    monkeypatch.setattr("torch._inductor.standalone_compile", kept)
+    monkeypatch.setattr(compiled, "machine_code", kept)
     return made
 
 
 def fails(*arguments):
     raise AssertionError("ran as it stands")
+
+
+def made_of(function, fallback=fails) -> Compiled:
+    """Compiles a function of ours."""
+    return Compiled(function, fallback=fallback, like=function, identity=None)
 
 
 def rows_of(count: int, width: int = 3, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -79,7 +85,7 @@ def assert_right(quick: Compiled, state: State, rows: Tensor) -> None:
     ],
 )
 def test_arguments_of_another_kind_get_code_of_their_own(traces, state: State, rows: Tensor) -> None:
-    quick = Compiled(function, fails)
+    quick = made_of(function)
     for _ in range(2):
         assert_right(quick, state_of(), rows_of(4))
         assert_right(quick, state, rows)
@@ -87,7 +93,7 @@ def test_arguments_of_another_kind_get_code_of_their_own(traces, state: State, r
 
 
 def test_other_numbers_of_the_same_kind_share_code(traces) -> None:
-    quick, state = Compiled(function, fails), state_of()
+    quick, state = made_of(function), state_of()
     for step in range(4):
         assert_right(quick, state, rows_of(4) * step)
         state, _ = quick(state, rows_of(4))
@@ -95,7 +101,7 @@ def test_other_numbers_of_the_same_kind_share_code(traces) -> None:
 
 
 def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces) -> None:
-    quick, before, threads = Compiled(function, fails), torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
+    quick, before, threads = made_of(function), torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     try:
         for wanted in (True, False, True):
             torch.use_deterministic_algorithms(wanted)
@@ -110,7 +116,7 @@ def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces
 
 
 def test_one_tensor_in_two_places_is_two_tensors_the_next_time(traces) -> None:
-    quick = Compiled(lambda one, other: (one - other * 2,), fails)
+    quick = made_of(lambda one, other: (one - other * 2,))
     same = torch.ones(3)
     assert torch.equal(quick(same, same)[0], -same)
     assert torch.equal(quick(same, torch.zeros(3))[0], same)
@@ -124,7 +130,7 @@ def test_more_kinds_than_pay_run_as_they_stand(traces) -> None:
         calls.append(arguments)
         return function(*arguments)
 
-    quick = Compiled(function, plainly)
+    quick = made_of(function, plainly)
     for count in range(1, MOST_SIGNATURES + 4):
         assert_right(quick, state_of(), rows_of(count))
     assert len(traces) == MOST_SIGNATURES
@@ -137,8 +143,8 @@ def test_what_cannot_be_compiled_runs_as_it_stands_and_says_so_once(monkeypatch)
     def broken(*arguments, **options):
         raise RuntimeError("no C++ compiler")
 
-    monkeypatch.setattr("torch._inductor.standalone_compile", broken)
-    quick = Compiled(function, function)
+    monkeypatch.setattr("torch._inductor.aot_compile", broken)
+    quick = made_of(function, function)
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             assert_right(quick, state_of(), rows_of(4))
@@ -203,14 +209,14 @@ def assert_close_states(found, expected) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_machine_code_of_several_kinds_side_by_side() -> None:
-    quick, same = Compiled(function, fails), torch.ones(3)
+    quick, same = made_of(function), torch.ones(3)
     doubled, rows = state_of(dtype=torch.float64), rows_of(4, dtype=torch.float64)
     for _ in range(2):
         for state, seen in ((state_of(), rows_of(4)), (doubled, rows), (state_of(), rows_of(8)[::2]), (state_of(), rows_of(3, 4).T)):
             (found, value), (expected, wanted) = quick(state, seen), function(state, seen)
             torch.testing.assert_close(found, expected)
             torch.testing.assert_close(value, wanted)
-    both = Compiled(lambda one, other: (one - other * 2, other), fails)
+    both = made_of(lambda one, other: (one - other * 2, other))
     assert torch.equal(both(same, same)[0], -same)
     left, kept = both(same, torch.zeros(3))
     assert torch.equal(left, same)

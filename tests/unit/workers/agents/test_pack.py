@@ -12,7 +12,7 @@ from palestra.contract.agents import C51Parameters, DqnParameters, IqnParameters
 from palestra.contract.envs import EnvSpec
 from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
-from workers.agents import c51, dqn, iqn, ppo, rainbow
+from workers.agents import c51, dqn, gradients, iqn, ppo, rainbow
 from workers.agents.gradients import eager_gradient, stacked
 from workers.agents.pack import Pack
 from workers.agents.state import map_tensors
@@ -78,12 +78,22 @@ def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list
     return states, streams
 
 
-@pytest.mark.parametrize("case", [PACKABLE[name] for name in PACKABLE if "kl" not in name], indirect=False)
-@pytest.mark.parametrize(
-    ("dtype", "count", "rtol"),
-    [pytest.param(torch.float64, 1_000, 1e-6, marks=pytest.mark.slow), (torch.float64, 60, 1e-6), (torch.float32, 50, 1e-4)],
-)
-def test_a_pack_learns_from_one_stream_what_each_learns_alone(case, dtype, count, rtol, default_dtype) -> None:
+QUICK: Any = (torch.float32, 50, 1e-4)
+LONG: Any = (torch.float64, 1_000, 1e-6)
+STREAMS = [
+    *(pytest.param(name, *QUICK, 0, id=f"{name}-float32") for name in PACKABLE if "kl" not in name),
+    *(pytest.param(name, *QUICK, gradients.ROWS_WORTH_STACKING, id=f"{name}-one-by-one") for name in ("dqn", "ppo")),
+    *(pytest.param(name, torch.float64, 60, 1e-6, 0, id=f"{name}-float64") for name in ("dqn", "ppo")),
+    *(pytest.param(name, *LONG, 0, id=f"{name}-float64-long", marks=pytest.mark.slow) for name in PACKABLE if "kl" not in name),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "count", "rtol", "few"), STREAMS)
+def test_a_pack_learns_from_one_stream_what_each_learns_alone(
+    name: str, dtype: torch.dtype, count: int, rtol: float, few: int, default_dtype, monkeypatch
+) -> None:
+    monkeypatch.setattr(gradients, "ROWS_WORTH_STACKING", few)
+    case = PACKABLE[name]
     default_dtype(dtype)
     build, hyper = case
     algorithm = build(hyper, context()).algorithm

@@ -1,13 +1,16 @@
-"""Cart-pole in array operations is Gymnasium's, bit by bit."""
+"""Cart-pole in array operations, and that of Python's numbers, are Gymnasium's, bit by bit."""
 
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from palestra.contract.envs import EnvSpec
 from workers.core.errors import EnvironmentFailedError
 from workers.envs.cart_pole import LEAST, CartPoleVector
+from workers.envs.episode import EpisodeEnv
 from workers.envs.make import make_rendered, make_vector
 from workers.envs.vector import SerialVector
 
@@ -27,8 +30,11 @@ def actions_of(generator: np.random.Generator, observation: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", [{"max_episode_steps": 60}, {"kwargs": {"sutton_barto_reward": True}}])
-def test_every_number_is_that_of_gymnasium(options: Any) -> None:
-    fast, slow = both(**options)
+@pytest.mark.parametrize("singly", [False, True])
+def test_every_number_is_that_of_gymnasium(options: Any, singly: bool) -> None:
+    limit, kwargs = options.get("max_episode_steps", 500), options.get("kwargs", {})
+    fast = both(**options)[int(singly)]
+    slow = SerialVector([functools.partial(EpisodeEnv, CartPoleEnv(**kwargs), index, limit) for index in range(9)])
     seeds, over, generator = np.arange(9), np.ones(9, np.bool_), np.random.default_rng(1)
     ended = [0, 0]
     for step in range(700):
