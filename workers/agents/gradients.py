@@ -12,7 +12,7 @@ from workers.agents.machine_code import identity_of
 from workers.agents.state import map_tensors
 from workers.core.types import CompileMode
 
-ROWS_WORTH_STACKING: Final = 5
+ROWS_WORTH_STACKING: Final = 3
 """Where nothing is compiled, fewer updates than these take less time one after the other than by `vmap`."""
 
 Aside = tuple[Tensor, ...]

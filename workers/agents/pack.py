@@ -10,7 +10,7 @@ theirs done. n agents in the pack, m of them that have not left, B environments 
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,11 @@ from workers.networks.layout import Layout
 
 Packable = ReplayAgent | RolloutAgent
 """An agent that can be a member."""
+
+
+WORTH_CODE: Final = 100_000
+"""Parameters of policies that left the pack, from which on code for fewer rows is worth compiling. With less, an update of all rows takes
+little longer, and compiling as long as some ten thousand updates."""
 
 
 class Together(Protocol):
@@ -76,7 +81,7 @@ class Pack:
         updates = {update: stacked(update, mode=mode) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
         self._rows = list(range(len(agents)))
-        """Which agent each row of the stack is of. Code is for so many: then those that left stay until half the rows are theirs."""
+        """Which agent each row of the stack is of: of those that left too, where code was made for so many rows; see `WORTH_CODE`."""
         self._is_compiled = mode != "eager"
         self.live = list(self._rows)
         """Members that have not left, in order."""
@@ -164,7 +169,7 @@ class Pack:
         if not self.live:
             return
         self._together.keep(self.live)
-        if 2 * len(self.live) <= len(self._rows) or not self._is_compiled:
+        if self._should_shrink():
             kept = [row for row, index in enumerate(self._rows) if index in self.live]
             self._rows = list(self.live)
             self._stack = map_tensors(lambda leaf: leaf[kept], self._stack)
@@ -185,6 +190,11 @@ class Pack:
                 self._behind[index] = True
         self._arrays = None
         self._reports = dict(zip(self.live, self._together.concluded(), strict=True))
+
+    def _should_shrink(self) -> bool:
+        freed = len(self._rows) - len(self.live)
+        worth = freed * self._layout.size >= WORTH_CODE and freed >= len(self.live)
+        return worth or not self._is_compiled
 
     def _filled(self, batch: Any) -> Any:
         """Returns a batch [m, ...] of the live members with rows for all of the stack."""

@@ -12,7 +12,7 @@ from palestra.contract.agents import C51Parameters, DqnParameters, IqnParameters
 from palestra.contract.envs import EnvSpec
 from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
-from workers.agents import c51, dqn, gradients, iqn, ppo, rainbow
+from workers.agents import c51, dqn, gradients, iqn, pack, ppo, rainbow
 from workers.agents.gradients import eager_gradient, stacked
 from workers.agents.pack import Pack
 from workers.agents.state import map_tensors
@@ -82,15 +82,15 @@ QUICK: Any = (torch.float32, 50, 1e-4)
 LONG: Any = (torch.float64, 1_000, 1e-6)
 STREAMS = [  # the last is from how many rows on the update is stacked
     *(pytest.param(name, QUICK, 0, id=f"{name}-float32") for name in PACKABLE if "kl" not in name),
-    *(pytest.param(name, QUICK, gradients.ROWS_WORTH_STACKING, id=f"{name}-one-by-one") for name in ("dqn", "ppo")),
+    *(pytest.param(name, QUICK, len(SEEDS) + 1, id=f"{name}-one-by-one") for name in ("dqn", "ppo")),
     *(pytest.param(name, (torch.float64, 60, 1e-6), 0, id=f"{name}-float64") for name in ("dqn", "ppo")),
     *(pytest.param(name, LONG, 0, id=f"{name}-float64-long", marks=pytest.mark.slow) for name in PACKABLE if "kl" not in name),
 ]
 
 
-@pytest.mark.parametrize(("name", "stream", "few"), STREAMS)
-def test_a_pack_learns_from_one_stream_what_each_learns_alone(name: str, stream: Any, few: int, default_dtype, monkeypatch) -> None:
-    dtype, count, rtol = stream
+@pytest.mark.parametrize(("name", "how", "few"), STREAMS)
+def test_a_pack_learns_from_one_stream_what_each_learns_alone(name: str, how: Any, few: int, default_dtype, monkeypatch) -> None:
+    dtype, count, rtol = how
     monkeypatch.setattr(gradients, "ROWS_WORTH_STACKING", few)
     case = PACKABLE[name]
     default_dtype(dtype)
@@ -174,11 +174,15 @@ def test_runs_of_a_pack_are_those_that_train_alone(case) -> None:
         assert packed["clock"]["episodes"] == lone["clock"]["episodes"] > 2
 
 
-def test_members_that_end_early_leave_and_the_others_go_on(case) -> None:
+@pytest.mark.parametrize(("is_compiled", "worth", "rows"), [(False, 0, 1), (True, 1, 1), (True, 10**9, 3)], ids=["eager", "small", "kept"])
+def test_members_that_end_early_leave_and_the_others_go_on(case, is_compiled: bool, worth: int, rows: int, monkeypatch) -> None:
+    monkeypatch.setattr(pack, "WORTH_CODE", worth)
     together, alone = Runs(case, together=True, budgets=(64, 192, 128)), Runs(case, together=False, budgets=(64, 192, 128))
+    together.pack._is_compiled = is_compiled
     together.run(together=True)
     alone.run(together=False)
     assert [engine.clock.env_steps for engine in together.engines] == [64, 192, 128]
+    assert len(together.pack._rows) == rows
     for packed, lone in zip(states_of(together), states_of(alone), strict=True):
         assert_close(packed["agent"], lone["agent"])
         assert_close(packed["memory"], lone["memory"])
