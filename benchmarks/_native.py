@@ -9,7 +9,7 @@ from typing import Any
 from palestra.contract.names import new_id
 from palestra.contract.options import Submission
 from palestra.contract.work_order import WorkOrder
-from workers.build.assemble import Training, TrainingContext, assemble_pack, assemble_training
+from workers.build.assemble import PackTraining, Training, TrainingContext, assemble_pack, assemble_training
 from workers.build.runtime import prepare_process
 from workers.control import ControlFlag
 from workers.record.recorder import SharedSink, Sink
@@ -42,11 +42,11 @@ def training_of(submission: Submission, seed: int, directory: Path, sink: Sink) 
 
 
 @contextmanager
-def pack_of(submission: Submission, seeds: Sequence[int], directory: Path, sink: Sink) -> Iterator[list[Training]]:
-    """Opens the trainings of a pack, which make their steps in turn; see `training_of`."""
+def pack_of(submission: Submission, seeds: Sequence[int], directory: Path, sink: Sink) -> Iterator[PackTraining]:
+    """Opens a pack, whose trainings make their steps in turn; see `training_of`."""
     contexts = _contexts(work_order(submission, seeds), directory, SharedSink(sink))
     with ExitStack() as stack:
-        yield assemble_pack(contexts, [None] * len(seeds), stack).trainings
+        yield assemble_pack(contexts, [None] * len(seeds), stack)
 
 
 def _contexts(order: WorkOrder, directory: Path, sink: Sink) -> list[TrainingContext]:

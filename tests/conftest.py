@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -27,6 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _stop_postgres() -> None:
     postgres.stop(Path(os.environ.pop(postgres.ROOT_VARIABLE)))
+
+
+@pytest.fixture(autouse=True)
+def _denormal_numbers() -> Iterator[None]:
+    """Lets them be numbers again after a test that prepared its process for a training: hypothesis needs them."""
+    yield
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_flush_denormal(False)
 
 
 @pytest.fixture(scope="session")

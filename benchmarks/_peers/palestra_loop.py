@@ -27,7 +27,7 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
         try:
             submitted = submission(task, env_steps, compile_mode)
             if len(seeds) > 1:
-                trainings = stack.enter_context(pack_of(submitted, seeds, directory, spool))
+                trainings = stack.enter_context(pack_of(submitted, seeds, directory, spool)).trainings
             else:
                 trainings = [stack.enter_context(training_of(submitted, seeds[0], directory, spool))]
         except ValidationError as error:

@@ -22,10 +22,11 @@ Array = npt.NDArray[Any]
 """A numpy array of any dtype."""
 
 StateTree = dict[str, Any]
-"""Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays, int, float, str, bool, None or `OwnFiles`.
+"""Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays, int, float, str, bool, None, `OwnFiles`
+or a `Stream`.
 
-A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be saved. Tensors come back on the CPU, and
-`OwnFiles` as `OwnFilesAt`.
+A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be saved. Tensors come back on the CPU,
+`OwnFiles` as `OwnFilesAt`, and a `Stream` as a dictionary of arrays.
 """
 
 

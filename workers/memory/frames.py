@@ -5,10 +5,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from workers.core.streams import Stream
 from workers.core.types import Array, StateTree
 from workers.memory.replay import Replay
 from workers.memory.rules import Places, Rule
-from workers.memory.streams import Stream
 from workers.memory.transitions import Field, ReplaySpec, Rows
 
 _SPARE: Final = 1 / 16
@@ -51,13 +51,10 @@ class FrameReplay(Replay):
         self._oldest = np.zeros(self._steps, np.int64)
         self._intact = 0
 
-    def streams(self) -> dict[str, Stream]:
-        """Returns rows and frames; see `Replay.streams`."""
-        return {**super().streams(), "frames": Stream({"frame": self._frames}, self._added)}
-
-    def summary(self) -> StateTree:
-        """Returns the state without rows and frames."""
-        return {**super().summary(), "added": self._added, "room": len(self._frames), "oldest": self._oldest, "intact": self._intact}
+    def state_dict(self) -> StateTree:
+        """Returns what is small, and rows and frames as streams."""
+        own = {"added": self._added, "room": len(self._frames), "oldest": self._oldest, "intact": self._intact}
+        return {**super().state_dict(), **own, "frames": Stream({"frame": self._frames}, self._added)}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the memory to a captured state.

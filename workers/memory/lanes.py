@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.protocols import Memory
+from workers.core.streams import Stream
 from workers.core.types import Array, StateTree
 from workers.memory.replay import Replay
 from workers.memory.rules import Places, Rule, Uniform, Weights, uniform_places
@@ -175,7 +176,9 @@ class Lane:
     def leave(self) -> None:
         """Keeps the state as it is now: the rows are no longer this member's."""
         state = self.state_dict()
-        self._left = {**state, "fresh": state["fresh"].copy(), "rows": {name: rows.copy() for name, rows in state["rows"].items()}}
+        rows: Stream = state["rows"]
+        kept = Stream({name: column.copy() for name, column in rows.columns.items()}, rows.end)
+        self._left = {**state, "fresh": state["fresh"].copy(), "rows": kept}
 
     def cut(self) -> None:
         """Says that the next rows of this member do not continue its newest ones."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from workers.core.streams import Stream
 from workers.core.types import Array, StateTree
 from workers.memory.rules import Places, Rule, Weights
-from workers.memory.streams import Stream
 from workers.memory.transitions import Field, ReplaySpec, Rows, Sample, Sequences
 
 
@@ -178,17 +178,9 @@ class Replay:
 
     # State
 
-    def streams(self) -> dict[str, Stream]:
-        """Returns what is only ever appended, by name: the rows, one per vector step. With `summary` it is the whole state."""
-        return {"rows": Stream(self._columns, self._written)}
-
-    def summary(self) -> StateTree:
-        """Returns the state without its streams: small, but for the priorities."""
-        return {**self._counts(), "fresh": self._fresh, "rule": self.rule.state_dict()}
-
     def state_dict(self) -> StateTree:
-        """Returns the summary, and each stream by place."""
-        return {**self.summary(), **{name: stream.by_place() for name, stream in self.streams().items()}}
+        """Returns what is small, and the rows as a stream."""
+        return self.lane_state(self.rule, slice(None))
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the memory to a captured state.
@@ -200,7 +192,7 @@ class Replay:
 
     def lane_state(self, rule: Rule, part: slice) -> StateTree:
         """Returns what a memory of some of the environments, with that rule, would return as its state."""
-        rows = {name: column[: self._filled, part] for name, column in self._columns.items()}
+        rows = Stream({name: column[:, part] for name, column in self._columns.items()}, self._written)
         return {**self._counts(), "fresh": self._fresh[part], "rule": rule.state_dict(), "rows": rows}
 
     def load_lane(self, state: StateTree, rule: Rule, part: slice) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from palestra.contract.states import SnapshotReason
 from palestra.contract.telemetry import Number, RunId, SnapshotFile, SnapshotId
 from workers.core.errors import SnapshotUnreadableError
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 MANIFEST: Final = "MANIFEST.json"
 _CHUNK: Final = 1 << 20
 _MAX_MANIFEST_BYTES: Final = 4 << 20
@@ -70,8 +71,12 @@ def describe_file(path: Path, root: Path) -> SnapshotFile:
     return SnapshotFile(name=path.relative_to(root).as_posix(), size=size, sha256=digest.hexdigest())
 
 
-def verify(directory: Path) -> Manifest:
+def verify(directory: Path, checked: Container[str] = ()) -> Manifest:
     """Returns the manifest of a snapshot whose every byte was checked.
+
+    Args:
+        directory: Of the snapshot.
+        checked: Names of files that were checked before, as files of another snapshot too, and are not read again.
 
     Raises:
         SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds anything that its manifest does not list.
@@ -85,7 +90,7 @@ def verify(directory: Path) -> Manifest:
         missing, extra = sorted(set(listed) - present), sorted(present - set(listed))
         raise SnapshotUnreadableError(f"{directory.name}: the manifest's files are not those present (missing {missing}, unknown {extra})")
     for name, file in listed.items():
-        if describe_file(directory / name, directory) != file:
+        if name not in checked and describe_file(directory / name, directory) != file:
             raise SnapshotUnreadableError(f"{directory.name}: {name} is not what was written: size or SHA-256 differ")
     return manifest
 

@@ -14,7 +14,7 @@ from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree
 from workers.snapshot.manifest import FORMAT_VERSION, MANIFEST, Manifest, describe_file, verify
-from workers.snapshot.writing import LoadedSnapshot, Moment, SnapshotOwner, ask_for_room, read_snapshot, write_snapshot
+from workers.snapshot.writing import Before, LoadedSnapshot, Moment, SnapshotOwner, ask_for_room, read_snapshot, write_snapshot
 
 _ROOM: Final = 1.2
 """Free space asked for before writing, relative to the last snapshot."""
@@ -39,21 +39,30 @@ class SnapshotStore:
         self._written: list[str] = []
         self._best: tuple[float, str] | None = None
         self._last_size = 0
+        """In bytes, without files that it shares."""
+        self._last: Before | None = None
+        self._checked: set[str] = set()
+        """Files of the last snapshot that were read back, as its own or as those of one before."""
 
     def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
         """Writes one complete snapshot; see the protocol."""
         ask_for_room(self._directory, int(self._last_size * _ROOM))
         snapshot_id = new_id("snp")
         target = self._directory / snapshot_id
-        manifest = write_snapshot(target, self._owner, state, Moment(clock=clock, reason=reason, score=score, snapshot_id=snapshot_id))
-        self._remember(manifest)
+        moment = Moment(clock=clock, reason=reason, score=score, snapshot_id=snapshot_id)
+        manifest = write_snapshot(target, self._owner, state, moment, self._last)
+        self._remember(target, manifest)
         self._announce(_record(manifest, describe_file(target / MANIFEST, target)))
         self._forget_old()
         return snapshot_id
 
-    def _remember(self, manifest: Manifest) -> None:
+    def _remember(self, target: Path, manifest: Manifest) -> None:
+        before = self._last
+        shared = {file.name for file in manifest.files if before is not None and before.shared(target / file.name, file.name)}
+        self._last = Before(target, manifest)
+        self._checked &= shared
         self._written.append(manifest.snapshot_id)
-        self._last_size = sum(file.size for file in manifest.files)
+        self._last_size = sum(file.size for file in manifest.files if file.name not in shared)
         if manifest.score is not None and (self._best is None or manifest.score > self._best[0]):
             self._best = (manifest.score, manifest.snapshot_id)
 
@@ -61,10 +70,18 @@ class SnapshotStore:
         """Deletes what need not be kept, once the newest was read back; the supervisor then uploads the newer ones instead."""
         kept = set(self._written[-self._keep_last :]) | ({self._best[1]} if self._best else set())
         unneeded = [one for one in self._written if one not in kept]
-        if unneeded and _is_whole(self._directory / self._written[-1]):
+        if unneeded and self._last_is_whole():
             for snapshot_id in unneeded:
                 self._written.remove(snapshot_id)
                 shutil.rmtree(self._directory / snapshot_id, ignore_errors=True)
+
+    def _last_is_whole(self) -> bool:
+        assert self._last is not None
+        try:
+            self._checked = {file.name for file in verify(self._last.directory, self._checked).files}
+        except SnapshotUnreadableError:
+            return False
+        return True
 
 
 def load_snapshot(directory: Path, *, run_id: str | None, definition_hash: str) -> LoadedSnapshot:
@@ -87,14 +104,6 @@ def load_snapshot(directory: Path, *, run_id: str | None, definition_hash: str) 
     if manifest.definition_hash != definition_hash:
         raise SnapshotUnreadableError(f"{directory.name}: was made by another definition, so its state does not fit")
     return loaded
-
-
-def _is_whole(directory: Path) -> bool:
-    try:
-        verify(directory)
-    except SnapshotUnreadableError:
-        return False
-    return True
 
 
 def _record(manifest: Manifest, manifest_file: SnapshotFile) -> SnapshotWritten:

@@ -1,8 +1,9 @@
 """A state tree as files: tensors as safetensors, arrays as npz without pickle, the rest as JSON.
 
 Owns the layout inside a snapshot's directory. Each top-level part of the tree has its own files, so that a large memory lies apart:
-`<part>.safetensors`, `<part>.npz`, and one `state.json` in which `{"$tensor": name}` and `{"$array": name}` stand for what lies in them,
-and `{"$files": true}` for the files that a part wrote itself. torch, which takes seconds to load, is loaded for tensors alone.
+`<part>.safetensors`, `<part>.npz`, those of streams (`workers.snapshot.segments`), and one `state.json` in which `{"$tensor": name}`,
+`{"$array": name}` and `{"$stream": ...}` stand for what lies in them, and `{"$files": true}` for the files that a part wrote itself.
+torch, which takes seconds to load, is loaded for tensors alone.
 """
 
 from __future__ import annotations
@@ -18,18 +19,25 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from workers.core.errors import SnapshotUnreadableError
+from workers.core.streams import Stream
 from workers.core.types import OwnFiles, OwnFilesAt, StateTree
+from workers.snapshot.segments import read_stream, write_stream
 
 if TYPE_CHECKING:
     import torch
 
 STATE_FILE: Final = "state.json"
 _PART_NAME: Final = re.compile(r"^[a-z][a-z0-9_]{0,31}$")
-_MARKS: Final = frozenset({"$tensor", "$array", "$float", "$files"})
+_MARKS: Final = frozenset({"$tensor", "$array", "$stream", "$float", "$files"})
 
 
-def write_tree(directory: Path, tree: StateTree) -> list[Path]:
-    """Writes a tree into an empty directory and returns the files, not yet synced.
+def write_tree(directory: Path, tree: StateTree, before: Path | None = None) -> None:
+    """Writes a tree into an empty directory; the files are not synced yet.
+
+    Args:
+        directory: Where to.
+        tree: What is written.
+        before: Directory of an earlier snapshot of the same history, whose files of streams may be shared.
 
     Raises:
         TypeError: If a leaf is none of those that `StateTree` allows, or a part's own files have names that the snapshot needs.
@@ -42,12 +50,11 @@ def write_tree(directory: Path, tree: StateTree) -> list[Path]:
             raise TypeError(f"{part!r} cannot name a part of a snapshot")
         packers[part] = _Packer()
         document[part] = packers[part].pack(state, part)
-    files = _write_own_files(directory, [one for packer in packers.values() for one in packer.own_files])
+    _write_own_files(directory, [one for packer in packers.values() for one in packer.own_files])
     for part, packer in packers.items():
-        files += packer.write(directory, part)
+        packer.write(directory, part, before)
     path = _unused(directory / STATE_FILE)
     path.write_text(json.dumps(document, allow_nan=False))
-    return [*files, path]
 
 
 def read_tree(directory: Path) -> StateTree:
@@ -69,6 +76,8 @@ class _Packer:
     def __init__(self) -> None:
         self._tensors: dict[str, torch.Tensor] = {}
         self._arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self._streams: list[tuple[Stream, dict[str, Any]]] = []
+        """Each with the JSON that stands for it, to be filled in."""
         self.own_files: list[OwnFiles] = []
 
     def pack(self, value: Any, path: str) -> Any:
@@ -82,29 +91,33 @@ class _Packer:
             return {"$tensor": path}
         if isinstance(value, np.ndarray):
             return self._pack_array(value, path)
-        if isinstance(value, OwnFiles):
-            self.own_files.append(value)
-            return {"$files": True}
+        if isinstance(value, Stream | OwnFiles):
+            return self._pack_files(value)
         return _scalar(value, path)
 
-    def write(self, directory: Path, part: str) -> list[Path]:
-        """Writes the files of the part, those that it needs."""
-        files: list[Path] = []
+    def write(self, directory: Path, part: str, before: Path | None) -> None:
+        """Writes the files of the part, those that it needs; after `pack`."""
         if self._tensors:
             from safetensors.torch import save_file  # noqa: PLC0415 - loads torch
 
-            files.append(_unused(directory / f"{part}.safetensors"))
-            save_file(_unshared(self._tensors), files[-1])
+            save_file(_unshared(self._tensors), _unused(directory / f"{part}.safetensors"))
         if self._arrays:
-            files.append(_unused(directory / f"{part}.npz"))
-            with files[-1].open("wb") as file:
+            with _unused(directory / f"{part}.npz").open("wb") as file:
                 np.savez(file, allow_pickle=False, **{str(index): array for index, array in enumerate(self._arrays.values())})
-        return files
+        for index, (stream, document) in enumerate(self._streams):
+            document.update(write_stream(directory, f"{part}.{index}", stream, before))
 
     def _pack_dict(self, value: dict[Any, Any], path: str) -> dict[str, Any]:
         if any(not isinstance(key, str) for key in value) or not _MARKS.isdisjoint(value):
             raise TypeError(f"{path}: the keys of a state must be strings that do not look like a snapshot's own marks")
         return {key: self.pack(item, f"{path}/{key}") for key, item in value.items()}
+
+    def _pack_files(self, value: Stream | OwnFiles) -> dict[str, Any]:
+        if isinstance(value, OwnFiles):
+            self.own_files.append(value)
+            return {"$files": True}
+        self._streams.append((value, {}))
+        return {"$stream": self._streams[-1][1]}
 
     def _pack_array(self, value: np.ndarray[Any, Any], path: str) -> Any:
         if value.dtype.hasobject:
@@ -126,6 +139,7 @@ class _Unpacker:
         self._marked: dict[str, Callable[[Any], Any]] = {
             "$tensor": self._tensors.__getitem__,
             "$array": self._arrays.__getitem__,
+            "$stream": lambda document: read_stream(directory, document),
             "$float": float,
             "$files": lambda _: OwnFilesAt(str(directory)),
         }
@@ -152,12 +166,11 @@ def _load_tensors(path: Path) -> dict[str, torch.Tensor]:
     return load_file(path)
 
 
-def _write_own_files(directory: Path, own: list[OwnFiles]) -> list[Path]:
+def _write_own_files(directory: Path, own: list[OwnFiles]) -> None:
     if len(own) > 1:
         raise TypeError("two parts write files of their own into one snapshot: only one can lie at its top")
     for one in own:
         one.save(str(directory))
-    return [path for path in sorted(directory.rglob("*")) if not path.is_dir()]
 
 
 def _unused(path: Path) -> Path:

@@ -63,7 +63,22 @@ class Moment:
     """`None` takes a new one."""
 
 
-def write_snapshot(target: Path, owner: SnapshotOwner, state: StateTree, moment: Moment) -> Manifest:
+@dataclass(frozen=True, slots=True)
+class Before:
+    """An earlier snapshot of the same history, whose files of rows are shared where they hold what would be written again."""
+
+    directory: Path
+    manifest: Manifest
+
+    def shared(self, path: Path, name: str) -> SnapshotFile | None:
+        """Returns what the manifest says of the file `name`, if that is the very file at `path`."""
+        own = self.directory / name
+        if not own.is_file() or not own.samefile(path):
+            return None
+        return next((file for file in self.manifest.files if file.name == name), None)
+
+
+def write_snapshot(target: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None = None) -> Manifest:
     """Writes a complete snapshot as the directory `target`, in place of one that may be there.
 
     Raises:
@@ -74,7 +89,7 @@ def write_snapshot(target: Path, owner: SnapshotOwner, state: StateTree, moment:
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     try:
-        manifest = _write(temporary, owner, state, moment)
+        manifest = _write(temporary, owner, state, moment, before)
         _put_in_place(temporary, target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -113,9 +128,9 @@ def ask_for_room(directory: Path, needed: int) -> None:
         raise OSError(errno.ENOSPC, message, str(directory))
 
 
-def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Moment) -> Manifest:
-    write_tree(directory, state)
-    files = tuple(_described(directory / name, directory) for name in files_below(directory))
+def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None) -> Manifest:
+    write_tree(directory, state, None if before is None else before.directory)
+    files = tuple(_described(directory, name, before) for name in files_below(directory))
     clock, reason = moment.clock, moment.reason
     manifest = Manifest(
         snapshot_id=moment.snapshot_id or new_id("snp"),
@@ -148,12 +163,14 @@ def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Mome
     return manifest
 
 
-def _described(path: Path, root: Path) -> SnapshotFile:
+def _described(root: Path, name: str, before: Before | None) -> SnapshotFile:
+    path = root / name
+    if before is not None and (shared := before.shared(path, name)) is not None:
+        return shared
     sync_file(path)
     try:
         return describe_file(path, root)
     except ValidationError as error:
-        name = path.relative_to(root).as_posix()
         message = f"the agent's own save wrote {name!r}: names are of letters, digits, '_', '.', '-', at most 4 levels and 128 characters"
         raise TypeError(message) from error
 

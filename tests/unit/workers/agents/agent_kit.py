@@ -1,5 +1,7 @@
 """What the tests of agents share."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -26,7 +28,7 @@ def experience(agent, steps: int, num_envs: int, rng: np.random.Generator, size:
 
 def leaves(tree, prefix: str = "") -> dict[str, object]:
     """Leaves of a state by path."""
-    if isinstance(tree, dict):
+    if isinstance(tree, Mapping):
         return {path: leaf for key, item in tree.items() for path, leaf in leaves(item, f"{prefix}/{key}").items()}
     return {prefix: tree}
 

@@ -4,6 +4,7 @@ Most tests leave out the machine code and run the traced graph instead, which is
 constants.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -188,7 +189,7 @@ def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_
 
 
 def map_copy(tree):
-    if isinstance(tree, dict):
+    if isinstance(tree, Mapping):
         return {name: map_copy(part) for name, part in tree.items()}
     return tree.clone() if isinstance(tree, Tensor) else np.array(tree) if isinstance(tree, np.ndarray) else tree
 

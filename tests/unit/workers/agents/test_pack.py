@@ -1,6 +1,6 @@
 """A pack against the same agents alone: stream by stream, and as runs of engines on a real environment."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -152,7 +152,7 @@ def states_of(runs: Runs) -> list[Any]:
 
 def assert_close(one: Any, other: Any) -> None:
     """Equal but for the roundings of stacked arithmetic."""
-    if isinstance(one, dict):
+    if isinstance(one, Mapping):
         assert one.keys() == other.keys()
         for key in one:
             assert_close(one[key], other[key])

@@ -172,10 +172,10 @@ def test_what_a_killed_writer_left_is_repaired(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_older_snapshots_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = trees.write_tree
 
-    def full(directory: Path, tree: Any) -> Any:
+    def full(directory: Path, tree: Any, before: Path | None) -> Any:
         if int(tree["clock"]["env_steps"]) > 6:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return written(directory, tree)
+        return written(directory, tree, before)
 
     monkeypatch.setattr("workers.snapshot.writing.write_tree", full)
     with pytest.raises(OSError, match="No space left") as caught:

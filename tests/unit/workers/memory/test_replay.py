@@ -171,7 +171,7 @@ def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
     spec = ReplaySpec(capacity=10, num_envs=2, observation=((4,), np.float32), action=((), np.int64))
     with pytest.raises(ValueError, match="next_observation is float32"):
         Replay(spec, Uniform(derive_generator(0, "memory"))).load_state_dict(state)
-    state["rows"]["reward"] = state["rows"]["reward"][:1]
+    state["rows"] = {**state["rows"], "reward": state["rows"]["reward"][:1]}
     with pytest.raises(ValueError, match="not whole"):
         memory(5, 2).load_state_dict(state)
 

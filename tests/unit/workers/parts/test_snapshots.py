@@ -17,7 +17,7 @@ from workers.core.errors import SnapshotUnreadableError
 from workers.core.types import OwnFiles, OwnFilesAt, SnapshotReason
 from workers.snapshot import store as store_module
 from workers.snapshot import writing as writing_module
-from workers.snapshot.manifest import MANIFEST, Manifest, verify
+from workers.snapshot.manifest import FORMAT_VERSION, MANIFEST, Manifest, verify
 from workers.snapshot.store import SnapshotStore, load_snapshot
 from workers.snapshot.trees import read_tree, write_tree
 from workers.snapshot.writing import Moment, SnapshotOwner, read_snapshot, settle, write_snapshot
@@ -142,9 +142,11 @@ def test_links_are_refused(saved: Path, tmp_path: Path) -> None:
 
 def test_a_newer_format_names_the_version_to_upgrade_to(saved: Path) -> None:
     document = json.loads((saved / MANIFEST).read_text())
-    document.update(format_version=3, versions={"palestra": "2.3"}, something_new=True)
+    document.update(format_version=FORMAT_VERSION + 1, versions={"palestra": "2.3"}, something_new=True)
     (saved / MANIFEST).write_text(json.dumps(document))
-    with pytest.raises(SnapshotUnreadableError, match=r"made by Palestra 2\.3 in format 3, this one reads up to format 2: upgrade"):
+    with pytest.raises(
+        SnapshotUnreadableError, match=rf"Palestra 2\.3 in format {FORMAT_VERSION + 1}, .* reads up to format {FORMAT_VERSION}: up"
+    ):
         verify(saved)
 
 
@@ -170,7 +172,7 @@ def test_the_last_ones_and_the_best_are_kept(tmp_path: Path) -> None:
 
 
 def test_nothing_is_deleted_while_the_newest_cannot_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreadable(_: Path) -> Manifest:
+    def unreadable(*_: Any) -> Manifest:
         raise SnapshotUnreadableError("torn")
 
     made = store(tmp_path)

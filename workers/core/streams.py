@@ -1,6 +1,6 @@
 """A ring seen as what was written into it, in order: what a memory can be stored as without storing it whole each time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +8,12 @@ import numpy as np
 from workers.core.types import Array
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """Rows numbered in order of writing; number i lies at place i % room. What was written is not changed until it is overwritten."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream(Mapping[str, Array]):
+    """Rows numbered in order of writing; number i lies at place i % room. What was written is not changed until it is overwritten.
+
+    As a mapping it holds, by field, the rows that are there, by place: what is read from a snapshot again.
+    """
 
     columns: Mapping[str, Array]
     """The ring, one array [room, ...] per field."""
@@ -38,6 +41,12 @@ class Stream:
         places = np.arange(begin, end) % self.room
         return {name: column.take(places, axis=0) for name, column in self.columns.items()}
 
-    def by_place(self) -> dict[str, Array]:
-        """Returns views of the rows that are there, by place."""
-        return {name: column[: self.end - self.first] for name, column in self.columns.items()}
+    def __getitem__(self, name: str) -> Array:
+        """Returns a view of the rows of a field that are there, by place."""
+        return self.columns[name][: self.end - self.first]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
