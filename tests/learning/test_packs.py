@@ -1,0 +1,54 @@
+"""Seeds that learn as a pack come out as seeds that learn alone."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks._native import pack_of, training_of
+from palestra.contract.options import Submission
+from tests.learning.trainings import example
+from workers.entrypoints.jobs.native import train, train_pack
+
+SHORT = {"loop": {"env_steps": 15_360}, "evaluation": {"every_env_steps": None, "episodes": 20}, "stop": {"success_score": None}}
+
+
+class Means:
+    """A sink that keeps the mean return of each evaluation."""
+
+    def __init__(self) -> None:
+        self.kept: list[float] = []
+
+    def append(self, records: list[Any]) -> int:
+        self.kept += [record.mean for record in records if record.type == "evaluation"]
+        return 0
+
+
+def submission(name: str, compile_mode: str) -> Submission:
+    return Submission.model_validate(
+        {"definition": example(name, **SHORT).model_dump(mode="json"), "options": {"resources": {"compile": compile_mode}}}
+    )
+
+
+def distance(one: list[float], other: list[float]) -> float:
+    """Returns the greatest difference of the two samples' distribution functions (Kolmogorov and Smirnov)."""
+    edges = np.sort(np.concatenate((one, other)))
+    first, second = (np.searchsorted(np.sort(sample), edges, side="right") / len(sample) for sample in (one, other))
+    return float(np.abs(first - second).max())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", ["cartpole-dqn.yaml", "cartpole-ppo.yaml"])
+def test_twenty_seeds_of_a_pack_have_the_returns_of_twenty_seeds_alone(tmp_path: Path, name: str) -> None:
+    packed, alone = Means(), Means()
+    with pack_of(submission(name, "compiled"), range(20), tmp_path / "pack", packed) as pack:
+        train_pack(pack, lambda index: None)
+    for seed in range(20, 40):  # others, so that equal numbers do not hide that the test could not fail
+        with training_of(submission(name, "eager"), seed, tmp_path / str(seed), alone) as training:
+            train(training)
+    assert (len(packed.kept), len(alone.kept)) == (20, 20)
+    assert np.ptp(packed.kept) > 20, "returns that hardly differ tell nothing"
+    # Two samples of 20 from one distribution are farther apart than 0.515 once in a hundred times.
+    assert distance(packed.kept, alone.kept) < 0.515, (sorted(packed.kept), sorted(alone.kept))
