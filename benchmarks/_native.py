@@ -12,7 +12,7 @@ from palestra.contract.work_order import WorkOrder
 from workers.build.assemble import PackTraining, Training, TrainingContext, assemble_pack, assemble_training
 from workers.build.runtime import prepare_process
 from workers.control import ControlFlag
-from workers.record.recorder import SharedSink, Sink
+from workers.record.recorder import Sink
 
 
 def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
@@ -36,23 +36,23 @@ def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
 @contextmanager
 def training_of(submission: Submission, seed: int, directory: Path, sink: Sink) -> Iterator[Training]:
     """Opens a training that has not begun; its snapshots go into `directory`, its records into `sink`."""
-    (context,) = _contexts(work_order(submission, [seed]), directory, sink)
+    (context,) = _contexts(work_order(submission, [seed]), directory, [sink])
     with assemble_training(context) as training:
         yield training
 
 
 @contextmanager
-def pack_of(submission: Submission, seeds: Sequence[int], directory: Path, sink: Sink) -> Iterator[PackTraining]:
-    """Opens a pack, whose trainings make their steps in turn; see `training_of`."""
-    contexts = _contexts(work_order(submission, seeds), directory, SharedSink(sink))
+def pack_of(submission: Submission, seeds: Sequence[int], directory: Path, sinks: Sequence[Sink]) -> Iterator[PackTraining]:
+    """Opens a pack, whose trainings make their steps in turn, with a sink for each; see `training_of`."""
+    contexts = _contexts(work_order(submission, seeds), directory, sinks)
     with ExitStack() as stack:
         yield assemble_pack(contexts, [None] * len(seeds), stack)
 
 
-def _contexts(order: WorkOrder, directory: Path, sink: Sink) -> list[TrainingContext]:
+def _contexts(order: WorkOrder, directory: Path, sinks: Sequence[Sink]) -> list[TrainingContext]:
     device, control = prepare_process(order.resources, order.runs[0].seed), ControlFlag()
     snapshots, videos = directory / "snapshots", directory / "videos"
     return [
         TrainingContext(order=order, run=run, snapshots=snapshots, videos=videos, sink=sink, control=control, device=device)
-        for run in order.runs
+        for run, sink in zip(order.runs, sinks, strict=True)
     ]

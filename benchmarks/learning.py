@@ -2,8 +2,9 @@
 
     python -m benchmarks.learning [--only cartpole-dqn ...] [--seeds 5] [--jobs 2] [--write]
 
-Every seed is trained in a fresh process on one thread. The final return of a seed is the mean over 100 episodes after the training, none of
-which had a part in ending it; the interval is that of the mean over seeds by Student's t. A tick says that the mean reaches the target.
+Seeds of an agent that can be packed are trained as one batch, others each by itself; in a fresh process, on one thread. The final return of
+a seed is the mean over 100 episodes after its training, none of which had a part in ending it; the interval is that of the mean over seeds
+by Student's t. A tick says that the mean reaches the target.
 """
 
 import argparse
@@ -11,44 +12,49 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks._learning.presets import FOLDER, preset_paths, read_preset
+from benchmarks._learning.presets import FOLDER, Preset, preset_paths, read_preset
 from benchmarks._learning.tables import HEAD, Row, write_readme
 from benchmarks._report import aligned, machine
+from palestra.contract.agents import PACKABLE_AGENTS
 
 README = FOLDER / "README.md"
 
 
-def trained(path: Path, seed: int) -> dict[str, Any]:
-    """Trains one seed.
+def trained(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Trains some seeds, several as a pack.
 
     Raises:
         RuntimeError: If the training failed.
     """
-    command = [sys.executable, "-m", "benchmarks._learning.one", str(path), "--seed", str(seed)]
+    command = [sys.executable, "-m", "benchmarks._learning.one", str(path), "--seeds", ",".join(map(str, seeds))]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if finished.returncode:
-        raise RuntimeError(f"{path.stem}, seed {seed}:\n{finished.stderr[-2_000:]}")
-    result: dict[str, Any] = json.loads(finished.stdout.strip().splitlines()[-1])
-    return result
+        raise RuntimeError(f"{path.stem}, seeds {list(seeds)}:\n{finished.stderr[-2_000:]}")
+    return [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
 
 
 def rows(paths: list[Path], seeds: int, jobs: int) -> Iterator[Row]:
     """Yields each preset as soon as its seeds are trained; a preset that fails is told of and left out."""
     with ThreadPoolExecutor(jobs) as pool:
-        waiting: list[tuple[Path, list[Future[dict[str, Any]]]]] = [
-            (path, [pool.submit(trained, path, seed) for seed in range(seeds)]) for path in paths
-        ]
-        for path, futures in waiting:
+        waiting: list[tuple[Preset, list[Future[list[dict[str, Any]]]]]] = []
+        for path in paths:
+            preset = read_preset(path)
+            packed = preset.definition.agent.name in PACKABLE_AGENTS
+            together = [range(seeds)] if packed else [range(seed, seed + 1) for seed in range(seeds)]
+            waiting.append((preset, [pool.submit(trained, path, some) for some in together]))
+        for preset, futures in waiting:
             try:
-                yield Row(read_preset(path), [future.result() for future in futures])
+                results = [result for future in futures for result in future.result()]
             except RuntimeError as error:
                 print(error, file=sys.stderr)
+            else:
+                yield Row(preset, sorted(results, key=lambda result: result["seed"]))
 
 
 def main() -> int:
@@ -71,7 +77,7 @@ def main() -> int:
         return 1
     print("\n" + aligned([HEAD, *(row.cells() for row in done)]))
     if options.write:
-        note = f"{options.seeds} seeds each, {options.jobs} trainings at once, one thread each; the latest rows on {machine()}."
+        note = f"{options.seeds} seeds each, {options.jobs} processes at once, one thread each; the latest rows on {machine()}."
         write_readme(README, [row.cells() for row in done], [path.stem for path in preset_paths()], note)
     return 0 if len(done) == len(paths) and all(row.reached for row in done) else 1
 

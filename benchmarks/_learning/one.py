@@ -1,6 +1,6 @@
-"""Trains one seed of a preset in this fresh process, on one thread, and prints what came of it as one line of JSON.
+"""Trains some seeds of a preset in this fresh process, on one thread, and prints what came of each as a line of JSON.
 
-python -m benchmarks._learning.one examples/learning/cartpole-dqn.yaml --seed 0
+python -m benchmarks._learning.one examples/learning/cartpole-dqn.yaml --seeds 0,1,2
 """
 
 import argparse
@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 from benchmarks._learning.presets import read_preset
-from benchmarks._native import training_of
+from benchmarks._native import pack_of, training_of
 from palestra.contract.telemetry import Evaluation, RunRecord
-from workers.build.assemble import build_evaluator
+from workers.build.assemble import Training, build_evaluator
 from workers.core.rng import derive_seed
-from workers.entrypoints.jobs.native import train
+from workers.entrypoints.jobs.native import train, train_pack
 from workers.evaluate.evaluator import fixed_seed
 
 FRESH_EPISODES = 100
@@ -39,28 +39,36 @@ class Evaluations:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("preset", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0], help="several train as a pack")
     options = parser.parse_args()
-    preset, sink = read_preset(options.preset), Evaluations()
+    preset, began = read_preset(options.preset), time.perf_counter()
+    sinks = [Evaluations() for _ in options.seeds]
+
+    def tell(index: int, training: Training) -> None:
+        clock, seconds = training.engine.clock, time.perf_counter() - began
+        seed = fixed_seed(derive_seed(options.seeds[index], "episodes after the training", bits=53))
+        evaluator = build_evaluator(preset.definition, training.agent, seed, FRESH_EPISODES)
+        final = evaluator.evaluate(clock)
+        evaluator.close()
+        line = {
+            "preset": preset.name,
+            "seed": options.seeds[index],
+            "reason": str(training.engine.result.reason),
+            "final_return": round(final.mean, 2),
+            "env_steps": clock.env_steps,
+            "reached_at": sinks[index].first_reaching(preset.target),
+            "seconds": round(seconds, 1),
+        }
+        print(json.dumps(line), flush=True)
+
     with tempfile.TemporaryDirectory(prefix="palestra-learning-") as directory:
-        began = time.perf_counter()
-        with training_of(preset.submission, options.seed, Path(directory), sink) as training:
-            result = train(training)
-        seconds = time.perf_counter() - began
-    seed = derive_seed(options.seed, "episodes after the training", bits=53)
-    evaluator = build_evaluator(preset.definition, training.agent, fixed_seed(seed), FRESH_EPISODES)
-    final = evaluator.evaluate(training.engine.clock)
-    evaluator.close()
-    line = {
-        "preset": preset.name,
-        "seed": options.seed,
-        "reason": str(result.reason),
-        "final_return": round(final.mean, 2),
-        "env_steps": training.engine.clock.env_steps,
-        "reached_at": sink.first_reaching(preset.target),
-        "seconds": round(seconds, 1),
-    }
-    print(json.dumps(line))
+        if len(options.seeds) > 1:
+            with pack_of(preset.submission, options.seeds, Path(directory), sinks) as pack:
+                train_pack(pack, lambda index: tell(index, pack.trainings[index]))
+        else:
+            with training_of(preset.submission, options.seeds[0], Path(directory), sinks[0]) as training:
+                train(training)
+                tell(0, training)
 
 
 if __name__ == "__main__":

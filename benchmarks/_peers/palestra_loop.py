@@ -18,6 +18,7 @@ from palestra.telemetry.spool import SpoolWriter
 from workers.build.assemble import Training
 from workers.core.errors import PartNotFoundError
 from workers.loop.clock import Clock
+from workers.record.recorder import SharedSink
 
 
 def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -> Loop:
@@ -27,7 +28,7 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
         try:
             submitted = submission(task, env_steps, compile_mode)
             if len(seeds) > 1:
-                trainings = stack.enter_context(pack_of(submitted, seeds, directory, spool)).trainings
+                trainings = stack.enter_context(pack_of(submitted, seeds, directory, [SharedSink(spool)] * len(seeds))).trainings
             else:
                 trainings = [stack.enter_context(training_of(submitted, seeds[0], directory, spool))]
         except ValidationError as error:

@@ -43,7 +43,7 @@ def distance(one: list[float], other: list[float]) -> float:
 @pytest.mark.parametrize("name", ["cartpole-dqn.yaml", "cartpole-ppo.yaml"])
 def test_twenty_seeds_of_a_pack_have_the_returns_of_twenty_seeds_alone(tmp_path: Path, name: str) -> None:
     packed, alone = Means(), Means()
-    with pack_of(submission(name, "compiled"), range(20), tmp_path / "pack", packed) as pack:
+    with pack_of(submission(name, "compiled"), range(20), tmp_path / "pack", [packed] * 20) as pack:
         train_pack(pack, lambda index: None)
     for seed in range(20, 40):  # others, so that equal numbers do not hide that the test could not fail
         with training_of(submission(name, "eager"), seed, tmp_path / str(seed), alone) as training:

@@ -11,7 +11,9 @@ import functools
 import hashlib
 import os
 import platform
+import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
@@ -30,6 +32,7 @@ CODE_VARIABLE: Final = "TORCHINDUCTOR_CACHE_DIR"
 """torch's own: where compiled code is kept. A worker says it to its trainers."""
 MOST_LIBRARIES: Final = 256
 """Libraries kept, of 1 to 2 MB each; those that were not loaded for longest go first."""
+_ABANDONED_SECONDS: Final = 3_600
 _TRACED_PACKAGES: Final = ("workers.agents", "workers.networks")
 
 Code = Callable[[list[Tensor]], list[Tensor]]
@@ -173,8 +176,11 @@ def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: P
 
 
 def _prune(directory: Path) -> None:
-    """Removes the libraries that were not loaded for longest; a process that has one loaded keeps it."""
+    """Removes the libraries that were not loaded for longest, which a process that has one loaded keeps, and what a kill left behind."""
     with contextlib.suppress(OSError):
+        for making in directory.glob("making-*"):
+            if making.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                shutil.rmtree(making, ignore_errors=True)
         by_age = sorted(directory.glob("*.so"), key=lambda one: one.stat().st_mtime)
         for library in by_age[:-MOST_LIBRARIES]:
             library.unlink()

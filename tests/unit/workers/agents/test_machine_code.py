@@ -85,7 +85,12 @@ def test_code_of_another_machine_or_another_torch_is_not_ours(compiler, monkeypa
 def test_of_many_libraries_those_not_loaded_for_longest_go(compiler, libraries: Path, monkeypatch) -> None:
     assert MOST_LIBRARIES > 3
     monkeypatch.setattr(machine_code, "MOST_LIBRARIES", 3)
+    abandoned, busy = libraries / "making-1", libraries / "making-2"
+    for directory in (abandoned, busy):
+        directory.mkdir(parents=True)
+    os.utime(abandoned, (1, 1))
     machine_code.machine_code(None, "0", doubled, EXAMPLES)
+    assert (abandoned.exists(), busy.exists()) == (False, True)
     for signature in "1234":
         for age, library in enumerate(sorted(libraries.glob("*.so"), key=lambda one: one.stat().st_mtime)):
             os.utime(library, (age, age))
