@@ -15,10 +15,9 @@ from torch import Tensor
 
 from palestra.contract.agents import C51Parameters
 from workers.agents.actions import DiscreteActions, discrete_actions
-from workers.agents.algorithm import Batch, Updated
-from workers.agents.gradients import Gradient
+from workers.agents.algorithm import Batch
 from workers.agents.memories import replay_memory
-from workers.agents.q_learning import QLearning, QState, chosen, perturbation, perturbations, replay_parts
+from workers.agents.q_learning import QLearning, chosen, replay_parts
 from workers.agents.replay import ReplayAgent
 from workers.core.types import AgentContext, Array
 from workers.networks.action_values import ActionValues, action_values
@@ -58,7 +57,7 @@ class Categorical(QLearning):
         """Returns Q = sum over i of z_i p_i float32 [N, A] of logits [N, A, K] (algorithm 1)."""
         return logits.softmax(-1) @ self.support(logits.device)
 
-    def target(self, parameters: Parameters, targets: Parameters, batch: Batch) -> Tensor:
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Batch) -> Tensor:
         """Returns m, the projected distribution that is learnt, float32 [N, K] (algorithm 1).
 
         a* is the best action by the target network, or by the online one where Q-learning is double.
@@ -69,31 +68,16 @@ class Categorical(QLearning):
         probabilities = chosen(logits, self.values(choosing).argmax(1)).softmax(1)
         return projected(probabilities, batch.reward, batch.discount, self.support(logits.device))
 
-    def loss(self, parameters: Parameters, batch: Batch, target: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(self, parameters: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the weighted mean of -sum over i of m_i log p_i(s, a) []; the mean value of the actions taken [], the divergences [N].
 
         The cross-entropy is the part of the Kullback-Leibler divergence that has a gradient (algorithm 1); the divergence itself is the
         error of a sample (Hessel et al. 2018, "Rainbow", section "The integrated agent").
         """
         logits = chosen(self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None), batch.action)
-        each = -(target * logits.log_softmax(1)).sum(1)
-        divergence = (each + torch.xlogy(target, target).sum(1)).clamp(min=0)
+        each = -(td_targets * logits.log_softmax(1)).sum(1)
+        divergence = (each + torch.xlogy(td_targets, td_targets).sum(1)).clamp(min=0)
         return (each * batch.weight).mean(), (self.values(logits).mean(), divergence)
-
-    def update(self, gradient: Gradient, state: QState, batch: Batch) -> Updated[QState]:
-        """Makes one step on the loss."""
-        split = self.layout.split
-        target = self.target(split(state.parameters), split(state.targets), batch)
-        state, loss, norm, (value, error) = self.descended(gradient, lambda vector: self.loss(split(vector), batch, target), state)
-        return Updated(state, torch.stack((loss, value, norm)), error)
-
-    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns one perturbation of the noisy layers per update and network; see `perturbations`."""
-        return perturbations(generator, shape[:1], self.network.noise_size)
-
-    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns one perturbation of the noisy layers per environment."""
-        return perturbation(generator, count, self.network.noise_size)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns the actions int64 [N] of highest value."""

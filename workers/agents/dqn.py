@@ -8,17 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import torch
 from torch import Tensor
 from torch.nn.functional import huber_loss, mse_loss
 
 from palestra.contract.agents import DqnParameters
 from workers.agents.actions import discrete_actions
-from workers.agents.algorithm import Batch, Updated, bootstrapped
-from workers.agents.gradients import Gradient
+from workers.agents.algorithm import Batch, bootstrapped
 from workers.agents.memories import replay_memory
-from workers.agents.q_learning import QLearning, QState, perturbation, perturbations, replay_parts
+from workers.agents.q_learning import QLearning, replay_parts
 from workers.agents.replay import ReplayAgent
 from workers.core.types import AgentContext, Array
 from workers.networks.action_values import ActionValues, action_values
@@ -54,21 +51,6 @@ class Dqn(QLearning):
         error = huber_loss if self.hyper.loss == "huber" else mse_loss
         each = error(value, td_targets, reduction="none")
         return (each * batch.weight).mean(), (value.mean(), (value - td_targets).abs())
-
-    def update(self, gradient: Gradient, state: QState, batch: Batch) -> Updated[QState]:
-        """Makes one step on the loss."""
-        split = self.layout.split
-        td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
-        state, loss, norm, (value, error) = self.descended(gradient, lambda vector: self.loss(split(vector), batch, td_targets), state)
-        return Updated(state, torch.stack((loss, value, norm)), error)
-
-    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns one perturbation of the noisy layers per update and network; see `perturbations`."""
-        return perturbations(generator, shape[:1], self.network.noise_size)
-
-    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns one perturbation of the noisy layers per environment."""
-        return perturbation(generator, count, self.network.noise_size)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns the actions int64 [N] of highest value."""

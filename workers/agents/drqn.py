@@ -18,10 +18,9 @@ from torch.nn.functional import huber_loss, mse_loss
 
 from palestra.contract.agents import DrqnParameters
 from workers.agents.actions import discrete_actions
-from workers.agents.algorithm import Batch, Updated, bootstrapped
-from workers.agents.gradients import Gradient
+from workers.agents.algorithm import Batch, bootstrapped
 from workers.agents.memories import replay_memory
-from workers.agents.q_learning import QLearning, QState, replay_parts
+from workers.agents.q_learning import QLearning, replay_parts
 from workers.agents.recurrent_state import RecurrentState
 from workers.agents.replay import Drawn, ReplayAgent, ReplayParts
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, StateTree
@@ -41,6 +40,7 @@ class RecurrentValues:
     torso: Torso
     memory: Recurrent
     head: Mlp
+    noise_size: ClassVar[int] = 0
 
     def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
         """Returns what the recurrent layer is given, float32 [N, F]."""
@@ -124,13 +124,6 @@ class Drqn(QLearning):
         each = (huber_loss if self.hyper.loss == "huber" else mse_loss)(value, td_targets, reduction="none")
         share = learnt.weight / learnt.weight.sum().clamp(min=1)
         return (each * share).sum(), ((value * share).sum(), ((value - td_targets).abs() * learnt.weight).mean(0))
-
-    def update(self, gradient: Gradient, state: QState, batch: Sequences) -> Updated[QState]:
-        """Makes one step on the loss."""
-        split = self.layout.split
-        td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
-        state, loss, norm, (value, error) = self.descended(gradient, lambda vector: self.loss(split(vector), batch, td_targets), state)
-        return Updated(state, torch.stack((loss, value, norm)), error)
 
     def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Returns the best actions int64 [N] at the beginning of an episode; see `DrqnAgent.act`."""

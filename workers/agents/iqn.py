@@ -14,10 +14,9 @@ from torch import Tensor
 
 from palestra.contract.agents import IqnParameters
 from workers.agents.actions import discrete_actions
-from workers.agents.algorithm import Batch, Updated
-from workers.agents.gradients import Gradient
+from workers.agents.algorithm import Batch
 from workers.agents.memories import replay_memory
-from workers.agents.q_learning import QLearning, QState, replay_parts
+from workers.agents.q_learning import QLearning, replay_parts
 from workers.agents.replay import ReplayAgent
 from workers.core.types import AgentContext, Array
 from workers.networks.action_values import Torso, torso_for
@@ -84,7 +83,7 @@ class Iqn(QLearning):
     hyper: IqnParameters
     report_names: ClassVar[tuple[str, ...]] = ("loss/quantile", "q/mean", "gradient/norm")
 
-    def target(self, parameters: Parameters, targets: Parameters, batch: Batch) -> Tensor:
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Batch) -> Tensor:
         """Returns r + gamma Z_tau'(x', a*) float32 [B, N'] (equation 2), where a* is best by the mean of K quantiles (section 3)."""
         _, of_target, of_choice = batch.noise
         best = self.network(parameters if self.hyper.double else targets, batch.next_observation, of_choice).mean(1).argmax(1)
@@ -92,23 +91,16 @@ class Iqn(QLearning):
         bootstrap = (batch.discount.unsqueeze(1) * following).masked_fill((batch.discount == 0).unsqueeze(1), 0.0)
         return batch.reward.unsqueeze(1) + bootstrap
 
-    def loss(self, parameters: Parameters, batch: Batch, target: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(self, parameters: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the weighted mean of 1/N' sum over i and j of rho(delta_ij) [] (equation 3).
 
         Aside come the mean value [] and the absolute errors of the means over quantiles [B].
         """
         fractions = batch.noise[0]
         quantiles = _of_action(self.network(parameters, batch.observation, fractions), batch.action)
-        error = target.unsqueeze(1) - quantiles.unsqueeze(2)
+        error = td_targets.unsqueeze(1) - quantiles.unsqueeze(2)
         each = quantile_huber(error, fractions, self.hyper.kappa).mean(2).sum(1)
-        return (each * batch.weight).mean(), (quantiles.mean(), (target.mean(1) - quantiles.mean(1)).abs())
-
-    def update(self, gradient: Gradient, state: QState, batch: Batch) -> Updated[QState]:
-        """Makes one step on the loss."""
-        split = self.layout.split
-        target = self.target(split(state.parameters), split(state.targets), batch)
-        state, loss, norm, (value, error) = self.descended(gradient, lambda vector: self.loss(split(vector), batch, target), state)
-        return Updated(state, torch.stack((loss, value, norm)), error)
+        return (each * batch.weight).mean(), (quantiles.mean(), (td_targets.mean(1) - quantiles.mean(1)).abs())
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
         """Returns fractions from U(0, 1): tau [..., N], tau' [..., N'], and those that choose a*, [..., K]."""

@@ -4,7 +4,7 @@ N samples of a batch, A actions, P parameters. The mathematics of each is in a f
 """
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -13,8 +13,8 @@ from torch import Tensor
 from palestra.contract.agents.q_learning import QLearningParameters
 from workers.agents.actions import DiscreteActions
 from workers.agents.adam import AdamState, adam, adam_start, clip_to_norm
-from workers.agents.algorithm import Algorithm
-from workers.agents.gradients import Aside, Gradient, Loss
+from workers.agents.algorithm import Algorithm, Updated
+from workers.agents.gradients import Gradient
 from workers.agents.replay import ReplayParts
 from workers.agents.state import Layouts
 from workers.core.rng import derive_generator
@@ -22,7 +22,7 @@ from workers.core.types import AgentContext, Array, LearnSchedule
 from workers.explorers.epsilon import LinearEpsilonGreedy
 from workers.memory.replay import Replay
 from workers.memory.rules import Prioritized
-from workers.networks.layout import Layout
+from workers.networks.layout import Layout, Parameters
 
 
 class QState(NamedTuple):
@@ -35,21 +35,9 @@ class QState(NamedTuple):
     optimizer: AdamState
 
 
-class QNetwork(Protocol):
-    """What is needed of a network to begin."""
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Returns the shape of each parameter."""
-        ...
-
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns fresh parameters."""
-        ...
-
-
 @dataclass(frozen=True)
 class QLearning:
-    """Base of the algorithms: everything but targets and losses. Without random numbers of its own; those that need some override."""
+    """Base of the algorithms: everything but targets and losses."""
 
     network: Any
     hyper: Any
@@ -69,41 +57,38 @@ class QLearning:
         vector = self.layout.join(self.network.initial_uniform(generator))
         return QState(vector, vector, adam_start(vector, self.hyper.learning_rate))
 
-    def descended(self, gradient: Gradient, loss: Loss, state: QState) -> tuple[QState, Tensor, Tensor, Aside]:
-        """Makes a gradient step, and copies the online network to the target network after every so many of them.
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Any) -> Tensor:
+        """Returns what is learnt."""
+        raise NotImplementedError
 
-        Returns:
-            The next state, the loss [], the gradient's norm [] before it was clipped, and what the loss gave aside.
-        """
-        slope, value, aside = gradient(loss, state.parameters)
+    def loss(self, parameters: Parameters, batch: Any, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the loss []; the mean value of the actions taken [], and the size of each sample's error [N]."""
+        raise NotImplementedError
+
+    def update(self, gradient: Gradient, state: QState, batch: Any) -> Updated[QState]:
+        """Makes one step on the loss, and copies the online network to the target network after every so many of them."""
+        split = self.layout.split
+        td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
+        slope, loss, (value, error) = gradient(lambda theta: self.loss(split(theta), batch, td_targets), state.parameters)
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=self.hyper.adam_epsilon)
         copied = optimizer.step % self.hyper.target_update_every == 0
-        return QState(parameters, torch.where(copied, parameters, state.targets), optimizer), value, norm, aside
+        state = QState(parameters, torch.where(copied, parameters, state.targets), optimizer)
+        return Updated(state, torch.stack((loss, value, norm)), error)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
-        """Returns nothing."""
-        del generator, shape
-        return ()
+        """Returns the noise of an update's three evaluations of noisy networks, float32 [updates, noise_size] each; else nothing.
+
+        That is epsilon of the online network, epsilon' of the target network, and epsilon'' of the online network as it chooses the next
+        action, each drawn anew for every update (Fortunato et al. 2018, equations 13 to 16).
+        """
+        size = self.network.noise_size
+        return tuple(generator.standard_normal((3, shape[0], size), np.float32)) if size else ()
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
-        """Returns nothing."""
-        del generator, count
-        return ()
-
-
-def perturbations(generator: np.random.Generator, shape: tuple[int, ...], size: int) -> tuple[Array, ...]:
-    """Returns the noise of an update's three evaluations of noisy networks, float32 [*shape, size] each; nothing where `size` is 0.
-
-    That is epsilon of the online network, epsilon' of the target network, and epsilon'' of the online network as it chooses the next
-    action, each drawn anew for every update (Fortunato et al. 2018, equations 13 to 16).
-    """
-    return tuple(generator.standard_normal((3, *shape, size), np.float32)) if size else ()
-
-
-def perturbation(generator: np.random.Generator, count: int, size: int) -> tuple[Array, ...]:
-    """Returns the noise of acting, float32 [count, size]: the network is another one in each environment; nothing where `size` is 0."""
-    return (generator.standard_normal((count, size), np.float32),) if size else ()
+        """Returns that of acting, float32 [count, noise_size]: the network is another one in each environment; else nothing."""
+        size = self.network.noise_size
+        return (generator.standard_normal((count, size), np.float32),) if size else ()
 
 
 def chosen(values: Tensor, action: Tensor) -> Tensor:

@@ -147,7 +147,7 @@ def test_rainbow_takes_other_noise_for_each_of_its_three_evaluations() -> None:
     best = algorithm.values(algorithm.network(parameters, batch.next_observation, of_choice)).argmax(1)
     following = algorithm.network(targets, batch.next_observation, of_target).softmax(2)[torch.arange(16), best]
     wanted = projected(following, batch.reward, batch.discount, torch.linspace(-1, 1, 5))
-    torch.testing.assert_close(algorithm.target(parameters, targets, batch), wanted)
+    torch.testing.assert_close(algorithm.td_targets(parameters, targets, batch), wanted)
     logits = algorithm.network(parameters, batch.observation, online)[torch.arange(16), batch.action]
     expected = (-(wanted * logits.log_softmax(1)).sum(1) * batch.weight).mean()
     torch.testing.assert_close(algorithm.loss(parameters, batch, wanted)[0], expected)

@@ -94,7 +94,7 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
     state = start(algorithm)
     broken = algorithm.layout.split(state.targets * math.nan)
     batch = random_batch(algorithm)._replace(discount=torch.zeros(16))
-    assert torch.equal(algorithm.target(broken, broken, batch), batch.reward.unsqueeze(1).expand(-1, 5))
+    assert torch.equal(algorithm.td_targets(broken, broken, batch), batch.reward.unsqueeze(1).expand(-1, 5))
 
 
 def test_fractions_lie_between_0_and_1_and_greedy_ones_are_even() -> None:

@@ -11,7 +11,7 @@ from tests.unit.workers.agents.agent_kit import assert_same_state, context, expe
 from tests.unit.workers.agents.q_kit import algorithm_of, random_batch, random_sequences, start
 from workers.agents.drqn import Drqn
 from workers.agents.gradients import eager_gradient, functional_gradient
-from workers.agents.q_learning import chosen, perturbation, perturbations
+from workers.agents.q_learning import chosen
 from workers.agents.state import map_tensors
 from workers.build.registry import make_agent
 from workers.core.errors import DefinitionError
@@ -173,7 +173,8 @@ def test_noise_is_drawn_apart_for_each_network_and_update() -> None:
     assert [one.shape for one in noise] == [(5, size)] * 3
     assert len(np.unique(np.stack(noise))) == 3 * 5 * size
     assert [one.shape for one in algorithm.acting_noise(np.random.default_rng(0), 7)] == [(7, size)]
-    assert perturbations(np.random.default_rng(0), (5,), 0) == perturbation(np.random.default_rng(0), 7, 0) == ()
+    plain = algorithm_of(CASES["noisy"].model_copy(update={"noisy": False}))
+    assert plain.noise(np.random.default_rng(0), (5, 16)) == plain.acting_noise(np.random.default_rng(0), 7) == ()
 
 
 def test_a_noisy_agent_explores_and_its_greedy_actions_are_those_of_the_mean() -> None:
