@@ -162,7 +162,7 @@ class DrqnAgent(ReplayAgent):
         """Returns actions [B, ...]; greedy ones count for the recurrent state once `observe_evaluation` says that they were carried out."""
         before = self._recurrent.before(len(observation), explore=explore)
         with torch.inference_mode():
-            values, after = self._drqn.network.step(self._parameters(), self._tensor(observation), self._tensor(before))
+            values, after = self._drqn.network.step(self.named_parameters(), self._tensor(observation), self._tensor(before))
             raw: Array = values.argmax(-1).cpu().numpy()
         self._recurrent.after(after.cpu().numpy(), explore=explore)
         return self.explored(raw) if explore else self._parts.actions.to_space(raw)

@@ -4,7 +4,6 @@ B environments, N samples of a batch, R values of a report.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -15,16 +14,16 @@ from torch import Tensor
 
 from workers.agents.actions import Actions
 from workers.agents.algorithm import Algorithm, Batch, cycle_of
-from workers.agents.base import Counted, TrainingSwitch, torch_generator
+from workers.agents.base import Counted
 from workers.agents.gradients import runnable
-from workers.agents.state import learning_rates, load_state, map_tensors, state_tree, with_learning_rates
+from workers.agents.learning import LearningAgent
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
 from workers.explorers.protocol import Explorer
 from workers.memory.replay import Replay
 from workers.memory.rules import Places
 from workers.networks.acting import ActingModule
-from workers.networks.layout import Layout, Parameters
+from workers.networks.layout import Parameters
 
 ROWS_PER_DRAW: Final = 16_384
 """Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
@@ -54,7 +53,7 @@ class Drawn(NamedTuple):
     places: Places
 
 
-class ReplayAgent:
+class ReplayAgent(LearningAgent):
     """An agent that learns from a replay memory.
 
     What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`workers.agents.pack`).
@@ -65,28 +64,18 @@ class ReplayAgent:
     """
 
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
-        algorithm = parts.algorithm
-        self.report_names = algorithm.report_names
+        super().__init__(parts.algorithm, parts.learning_rate, context)
+        self.algorithm = parts.algorithm
         self.memory = parts.memory
-        self.algorithm = algorithm
-        self.device = torch.device(context.device)
         self._parts = parts
-        self._layout: Layout = algorithm.layouts[algorithm.actor]
-        cycle = cycle_of(algorithm)
+        cycle = cycle_of(parts.algorithm)
         runnables = {update: runnable(update, mode=context.compile) for update in cycle}
         self._cycle = [runnables[update] for update in cycle]
-        self._state: Any = map_tensors(self._placed, algorithm.start(torch_generator(context.seed)))
-        self._first_rates = learning_rates(self._state)
-        self._learning_rate = parts.learning_rate
         self._generator = derive_generator(context.seed, "agent/noise")
         self._acting_generator = derive_generator(context.seed, "agent/act")
-        self._training = TrainingSwitch()
-        self._reports: list[Tensor] = []
         self._updates = 0
         self._env_steps = 0
         self._acted = 0
-        self._named: Parameters | None = None
-        self._arrays: Mapping[str, Array] | None = None
 
     @property
     def parts(self) -> ReplayParts:
@@ -195,42 +184,9 @@ class ReplayAgent:
         if self._parts.prioritized:
             self.memory.feedback(drawn.places, error.cpu().numpy())
 
-    def concluded(self) -> LearnReport:
-        """Returns the report on all updates noted since this was last asked."""
-        reports, self._reports = self._reports, []
-        if not reports:
-            return LearnReport(0)
-        return LearnReport(len(reports), reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
-
-    @property
-    def learning_state(self) -> Any:
-        """The named tuple that an update replaces."""
-        return self._state
-
-    @learning_state.setter
-    def learning_state(self, state: Any) -> None:
-        self._state = state
-        self._named = self._arrays = None
-
-    @property
-    def learning_rate(self) -> float:
-        """Step size of the next update; other step sizes of the agent move in proportion."""
-        return self._learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, value: float) -> None:
-        if value != self._learning_rate:
-            factor = value / self._parts.learning_rate
-            self.learning_state = with_learning_rates(self._state, (rate * factor for rate in self._first_rates))
-            self._learning_rate = value
-
     def metrics(self) -> Mapping[str, float]:
         """Returns what the explorer says of itself, and the size of the memory."""
         return {**self._parts.explorer.metrics(self._env_steps), "memory/size": float(len(self.memory))}
-
-    def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is stored and nothing learnt."""
-        return self._training.off()
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own."""
@@ -239,15 +195,14 @@ class ReplayAgent:
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
             return actions.tensor_to_space(algorithm.act(parameters, observation, ()))
 
-        return ActingModule(self._parameters(), greedy)
+        return ActingModule(self.named_parameters(), greedy)
 
     # State
 
     def state_dict(self) -> StateTree:
         """Returns everything but the memory."""
         return {
-            "learning": state_tree(self._state, self.algorithm.layouts),
-            "learning_rate": self._learning_rate,
+            **self._learnt(),
             "updates": self._updates,
             "explorer": self._parts.explorer.state_dict(),
             "noise": generator_state(self._generator),
@@ -257,8 +212,7 @@ class ReplayAgent:
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings a freshly built agent of the same definition to a captured state."""
-        self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
-        self._learning_rate = float(state["learning_rate"])
+        self._load_learnt(state)
         self._parts.explorer.load_state_dict(state["explorer"])
         load_generator_state(self._generator, state["noise"])
         load_generator_state(self._acting_generator, state["acting_noise"])
@@ -270,30 +224,6 @@ class ReplayAgent:
     @property
     def _update(self) -> Callable[..., Any]:
         return self._cycle[self._updates % len(self._cycle)]
-
-    def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        if self.device.type == "cpu":
-            if self._arrays is None:
-                self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
-            quick = self.algorithm.act_arrays(self._arrays, observation, noise)
-            if quick is not None:
-                return quick
-        with torch.inference_mode():
-            raw = self.algorithm.act(self._parameters(), self._tensor(observation), tuple(self._tensor(one) for one in noise))
-        result: Array = raw.cpu().numpy()
-        return result
-
-    def _parameters(self) -> Parameters:
-        """Returns the parameters that act."""
-        if self._named is None:
-            self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
-        return self._named
-
-    def _tensor(self, array: Array) -> Tensor:
-        return torch.from_numpy(array).to(self.device)
-
-    def _placed(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device, copy=True)  # a target network of its own: one tensor in two places would compile twice
 
 
 def batches_of(arrays: Sequence[Array], count: int, device: torch.device) -> Iterator[list[Tensor]]:

@@ -4,7 +4,6 @@ T vector steps of a rollout, B environments, N samples of a batch, R values of a
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -15,17 +14,17 @@ from torch import Tensor
 
 from workers.agents.actor_critic import ActorCritic, Batch
 from workers.agents.algorithm import Updated
-from workers.agents.base import TrainingSwitch, torch_generator
 from workers.agents.gradients import Gradient, runnable
+from workers.agents.learning import LearningAgent
 from workers.agents.normalising import Normalisers
-from workers.agents.state import Layouts, learning_rates, load_state, map_tensors, state_tree, with_learning_rates
+from workers.agents.state import Layouts
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
 from workers.explorers.draws import Blocks
 from workers.memory.ring import Fields
 from workers.memory.rollout import Rollout
 from workers.networks.acting import ActingModule
-from workers.networks.layout import Layout, Parameters
+from workers.networks.layout import Parameters
 
 S = TypeVar("S")
 
@@ -108,7 +107,7 @@ class Drawn(NamedTuple):
     batch: Batch
 
 
-class RolloutAgent:
+class RolloutAgent(LearningAgent):
     """Acts by sampling its policy, gathers a rollout and learns from it in passes over shuffled minibatches.
 
     What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`workers.agents.pack`).
@@ -120,27 +119,18 @@ class RolloutAgent:
 
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
         algorithm = self.algorithm = parts.algorithm
-        self.report_names = algorithm.report_names
-        self.device = torch.device(context.device)
+        super().__init__(algorithm, parts.learning_rate, context)
         self._parts = parts
         self.policy = algorithm.model.policy
         self.num_envs = context.num_envs
-        self._layout: Layout = algorithm.layouts[algorithm.actor]
         self._update = runnable(algorithm.update, mode=context.compile)
         self._odd_update = runnable(algorithm.update, mode="eager")
         self._usual = self._sizes(parts.vector_steps * context.num_envs if parts.compiles else 0)
-        self._state: Any = map_tensors(lambda tensor: tensor.to(self.device), algorithm.start(torch_generator(context.seed)))
-        self._first_rates = learning_rates(self._state)
-        self._learning_rate = parts.learning_rate
         self.draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
         self._shuffler = derive_generator(context.seed, "agent/shuffle")
         self.normalisers = parts.normalisers
         self.memory = Rollout(max(1, parts.vector_steps), context.num_envs, rollout_fields(algorithm.model))
-        self._training = TrainingSwitch()
         self._raw_actions: list[Array] = []
-        self._reports: list[Tensor] = []
-        self._named: Parameters | None = None
-        self._arrays: Mapping[str, Array] | None = None
 
     @property
     def parts(self) -> RolloutParts:
@@ -259,42 +249,9 @@ class RolloutAgent:
         del drawn, error
         self._reports.append(report)
 
-    def concluded(self) -> LearnReport:
-        """Returns the report on all updates noted since this was last asked."""
-        reports, self._reports = self._reports, []
-        if not reports:
-            return LearnReport(0)
-        return LearnReport(len(reports), reports[0] if len(reports) == 1 else torch.stack(reports).mean(0))
-
-    @property
-    def learning_state(self) -> Any:
-        """The named tuple that an update replaces."""
-        return self._state
-
-    @learning_state.setter
-    def learning_state(self, state: Any) -> None:
-        self._state = state
-        self._named = self._arrays = None
-
-    @property
-    def learning_rate(self) -> float:
-        """Step size of the next update."""
-        return self._learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, value: float) -> None:
-        if value != self._learning_rate:
-            factor = value / self._parts.learning_rate
-            self._state = with_learning_rates(self._state, (rate * factor for rate in self._first_rates))
-            self._learning_rate = value
-
     def metrics(self) -> Mapping[str, float]:
         """Returns the transitions gathered."""
         return {"memory/size": float(len(self.memory))}
-
-    def eval_mode(self) -> AbstractContextManager[None]:
-        """Returns a context in which nothing is stored and nothing learnt."""
-        return self._training.off()
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as a module of its own, normaliser included."""
@@ -311,8 +268,7 @@ class RolloutAgent:
     def state_dict(self) -> StateTree:
         """Returns everything but the memory."""
         return {
-            "learning": state_tree(self._state, self.algorithm.layouts),
-            "learning_rate": self._learning_rate,
+            **self._learnt(),
             "explorer": self.draws.state_dict(),
             "shuffler": generator_state(self._shuffler),
             "normalisers": self.normalisers.state_dict(),
@@ -320,8 +276,7 @@ class RolloutAgent:
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings a freshly built agent of the same definition to a captured state."""
-        self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
-        self._learning_rate = float(state["learning_rate"])
+        self._load_learnt(state)
         self.draws.load_state_dict(state["explorer"])
         load_generator_state(self._shuffler, state["shuffler"])
         self.normalisers.load_state_dict(state["normalisers"])
@@ -329,24 +284,8 @@ class RolloutAgent:
 
     # Private
 
-    def named_parameters(self) -> Parameters:
-        """Returns the parameters that act, by name."""
-        if self._named is None:
-            self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
-        return self._named
-
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        observation = self.normalisers.observation(observation)
-        if self.device.type == "cpu":
-            if self._arrays is None:
-                self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
-            quick = self.algorithm.act_arrays(self._arrays, observation, noise)
-            if quick is not None:
-                return quick
-        with torch.inference_mode():
-            raw = self.algorithm.act(self.named_parameters(), self._tensor(observation), tuple(map(self._tensor, noise)))
-        result: Array = raw.cpu().numpy()
-        return result
+        return super()._raw(self.normalisers.observation(observation), noise)
 
     def _pass(self, whole: Batch, size: int, count: int) -> list[Batch]:
         """Returns the minibatches of one pass."""
@@ -376,9 +315,6 @@ class RolloutAgent:
     def _raw_of(self, action: Array) -> Array:
         rows = self.policy.from_space(action.reshape(-1, *action.shape[2:]))
         return rows.reshape(*action.shape[:2], *self.policy.raw_shape)
-
-    def _tensor(self, array: Array) -> Tensor:
-        return torch.from_numpy(array).to(self.device)
 
 
 def rollout_fields(model: ActorCritic) -> Fields:

@@ -127,7 +127,7 @@ def test_acting_remembers_until_the_episode_ends() -> None:
     agent.observe(step)
     assert np.array_equal(remembered(agent), np.stack((np.zeros(8, np.float32), after_one[1])))
     agent.act(second, explore=True)
-    network, parameters = agent.algorithm.network, agent._parameters()
+    network, parameters = agent.algorithm.network, agent.named_parameters()
     begun = torch.from_numpy(np.stack((np.zeros(8, np.float32), after_one[1])))
     _, expected = network.step(parameters, torch.from_numpy(second), begun)
     assert np.array_equal(remembered(agent), expected.detach().numpy())

@@ -184,7 +184,7 @@ def test_a_noisy_agent_explores_and_its_greedy_actions_are_those_of_the_mean() -
     explored = [agent.act(observation, explore=True) for _ in range(2)]
     assert not np.array_equal(*explored)
     assert np.mean(explored[0] == greedy) > 0.25
-    silenced = agent.algorithm.layout.join({k: v * 0 if k.endswith("sigma") else v for k, v in agent._parameters().items()})
+    silenced = agent.algorithm.layout.join({k: v * 0 if k.endswith("sigma") else v for k, v in agent.named_parameters().items()})
     agent.learning_state = agent.learning_state._replace(parameters=silenced)
     assert np.array_equal(agent.act(observation, explore=True), greedy)
 

@@ -187,7 +187,7 @@ def test_acting_in_numpy_equals_acting_in_torch() -> None:
     observation, noise = rng.normal(size=(5, 3)).astype(np.float32), agent.acting_noise(5)
     agent.act(observation, explore=False)
     for more in ((), noise):
-        slow = agent.algorithm.act(agent._parameters(), torch.from_numpy(observation), tuple(torch.from_numpy(one) for one in more))
+        slow = agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), tuple(torch.from_numpy(one) for one in more))
         np.testing.assert_allclose(agent.algorithm.act_arrays(agent._arrays, observation, more), slow.numpy(), rtol=1e-5, atol=1e-6)
 
 

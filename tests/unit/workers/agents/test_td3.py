@@ -157,7 +157,7 @@ def test_acting_in_numpy_equals_acting_in_torch() -> None:
     agent = agent_of(build, HYPER)
     observation = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     quick = agent.act(observation, explore=False)
-    np.testing.assert_allclose(quick, agent.algorithm.act(agent._parameters(), torch.from_numpy(observation), ()).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(quick, agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), ()).numpy(), rtol=1e-5)
 
 
 def test_discrete_actions_are_refused_with_a_remedy() -> None:
