@@ -48,11 +48,12 @@ def adam(parameters: Tensor, gradient: Tensor, state: AdamState, *, epsilon: flo
     step = state.step + 1
     first = torch.lerp(state.first, gradient, 1 - BETA_1)
     second = torch.addcmul(state.second * BETA_2, gradient, gradient, value=1 - BETA_2)
-    # 1 - beta^t in float64: in float32, 1 - 0.999^t loses four digits for small t. By `exp`: compiled, `expm1` is computed per parameter.
+    # 1 - beta^t in float64: in float32, 1 - 0.999^t loses four digits for small t. By `exp`, and these two numbers once: compiled, what is
+    # computed of the step alone would be computed again for each parameter.
     exact = step.double()
     rate = state.learning_rate / (1 - (exact * _LOG_BETA_1).exp()).to(parameters.dtype)
-    root = (second / (1 - (exact * _LOG_BETA_2).exp()).to(parameters.dtype)).sqrt()
-    return parameters - rate * first / (root + epsilon), AdamState(first, second, step, state.learning_rate)
+    scale = (1 - (exact * _LOG_BETA_2).exp()).rsqrt().to(parameters.dtype)
+    return parameters - rate * first / (second.sqrt() * scale + epsilon), AdamState(first, second, step, state.learning_rate)
 
 
 def clip_to_norm(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, Tensor]:

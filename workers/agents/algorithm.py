@@ -116,3 +116,17 @@ class Cyclic(Protocol):
 def cycle_of(algorithm: Algorithm[Any]) -> tuple[Update, ...]:
     """Returns the updates of an algorithm in turn: number i, counted from 0, is made by entry i modulo their number."""
     return algorithm.cycle if isinstance(algorithm, Cyclic) else (algorithm.update,)
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """An algorithm that does something between some of its updates which costs nothing, such as letting one network be another's copy."""
+
+    def between(self, state: Any, updates: int) -> Any:
+        """Returns the state after so many updates. No arithmetic: that would stand in compiled code, and be done with every update."""
+        ...
+
+
+def between_of(algorithm: Algorithm[Any]) -> Callable[[Any, int], Any]:
+    """Returns what an algorithm does between its updates: a function of the state, and of the number of updates made."""
+    return algorithm.between if isinstance(algorithm, Paced) else lambda state, _: state

@@ -8,7 +8,7 @@ All members are to be asked in turn, each as often as the others: the first that
 theirs done. n agents in the pack, m of them that have not left, B environments of each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, cast
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.agents.algorithm import cycle_of
+from workers.agents.algorithm import between_of, cycle_of
 from workers.agents.gradients import stacked
 from workers.agents.pack_replay import ReplaysTogether
 from workers.agents.pack_rollout import RolloutsTogether
@@ -57,7 +57,7 @@ class Together(Protocol):
     def acting_noise(self, count: int) -> tuple[Array, ...]: ...
     def explored(self, raw: Array) -> Array: ...
     def observe(self, experience: Experience) -> None: ...
-    def batches(self, updates: int, state: Any) -> Iterator[tuple[Any, Array | None]]: ...
+    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[Any, Array | None]]: ...
     def note(self, report: Tensor, error: Tensor) -> None: ...
     def concluded(self) -> list[LearnReport]: ...
     def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None: ...
@@ -80,6 +80,7 @@ class Pack:
         cycle = cycle_of(cast("Any", first.algorithm))
         updates = {update: stacked(update, mode=mode) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
+        self._between = between_of(cast("Any", first.algorithm))
         self._rows = list(range(len(agents)))
         """Which agent each row of the stack is of: of those that left too, where code was made for so many rows; see `WORTH_CODE`."""
         self._is_compiled = mode != "eager"
@@ -181,9 +182,10 @@ class Pack:
     # Private
 
     def _learn(self, updates: int) -> None:
-        for batch, has_one in self._together.batches(updates, map_tensors(self._of_live, self._stack)):
-            update = self._cycle[self._together.phase % len(self._cycle)]
-            state, reports, errors = update(self._stack, self._filled(batch))
+        for batch, has_one in self._together.batches(updates, lambda: map_tensors(self._of_live, self._stack)):
+            made = self._together.phase
+            state, reports, errors = self._cycle[made % len(self._cycle)](self._stack, self._filled(batch))
+            state = self._between(state, made + 1)
             self._stack = state if has_one is None else self._only(has_one, state)
             self._together.note(*map(self._of_live, (reports, errors)))
             for index in self.live:

@@ -3,7 +3,7 @@
 m agents that have not left, B environments of each, N samples of a batch, U updates.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ class ReplaysTogether:
         """Updates made."""
         return self._counted.updates
 
-    def batches(self, updates: int, state: Any) -> Iterator[tuple[Batch, Array | None]]:
+    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[Batch, Array | None]]:
         """Yields batches of tensors [m, N, ...] for all agents; each is to be noted before the next is asked for."""
         del state
         size, parts = self._parts.batch_size, self._parts

@@ -3,7 +3,7 @@
 m agents that have not left, B environments of each, T vector steps, N samples of a batch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,12 +93,12 @@ class RolloutsTogether:
             agent.acted(list(own))
             agent.observe(experience.columns(slice(index * width, (index + 1) * width)))
 
-    def batches(self, updates: int, state: Any) -> Iterator[tuple[Batch, Array | None]]:
+    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[Batch, Array | None]]:
         """Yields batches of tensors [m, N, ...], and bool [m] which agents have one, where not all do; each is to be noted."""
         first, device = self._agents[0], self._agents[0].device
         if updates < 1 or not len(first.memory):
             return
-        whole = self._prepared(state)
+        whole = self._prepared(state())
         size = whole.advantage.shape[1]
         count, limit = first.minibatches(size), first.parts.passes
         self._go_on = np.ones(len(self._agents), np.bool_)

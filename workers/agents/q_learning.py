@@ -66,15 +66,17 @@ class QLearning:
         raise NotImplementedError
 
     def update(self, gradient: Gradient, state: QState, batch: Any) -> Updated[QState]:
-        """Makes one step on the loss, and copies the online network to the target network after every so many of them."""
+        """Makes one step on the loss."""
         split = self.layout.split
         td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
         slope, loss, (value, error) = gradient(lambda theta: self.loss(split(theta), batch, td_targets), state.parameters)
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
         parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=self.hyper.adam_epsilon)
-        copied = optimizer.step % self.hyper.target_update_every == 0
-        state = QState(parameters, torch.where(copied, parameters, state.targets), optimizer)
-        return Updated(state, torch.stack((loss, value, norm)), error)
+        return Updated(QState(parameters, state.targets, optimizer), torch.stack((loss, value, norm)), error)
+
+    def between(self, state: QState, updates: int) -> QState:
+        """Copies the online network to the target network after every so many updates."""
+        return state._replace(targets=state.parameters) if updates % self.hyper.target_update_every == 0 else state
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
         """Returns the noise of an update's three evaluations of noisy networks, float32 [updates, noise_size] each; else nothing.

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.actions import Actions
-from workers.agents.algorithm import Algorithm, Batch, cycle_of
+from workers.agents.algorithm import Algorithm, Batch, between_of, cycle_of
 from workers.agents.base import Counted
 from workers.agents.gradients import runnable
 from workers.agents.learning import LearningAgent
@@ -71,6 +71,7 @@ class ReplayAgent(LearningAgent):
         cycle = cycle_of(parts.algorithm)
         runnables = {update: runnable(update, mode=context.compile) for update in cycle}
         self._cycle = [runnables[update] for update in cycle]
+        self._between = between_of(parts.algorithm)
         self._generator = derive_generator(context.seed, "agent/noise")
         self._acting_generator = derive_generator(context.seed, "agent/act")
         self._updates = 0
@@ -154,8 +155,9 @@ class ReplayAgent(LearningAgent):
     def learn(self, updates: int) -> LearnReport:
         """Makes `updates` updates, or none while the memory holds less than one batch."""
         for drawn in self.batches(updates):
-            self.learning_state, report, error = self._update(self._state, drawn.batch)
+            state, report, error = self._update(self._state, drawn.batch)
             self.note(drawn, report, error)
+            self.learning_state = self._between(state, self._updates)
         return self.concluded()
 
     def batches(self, updates: int) -> Iterator[Drawn]:

@@ -83,6 +83,7 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
     for step in range(1, 31):
         batch = random_batch(algorithm, seed=step)
         state, report, error = algorithm.update(eager_gradient, state, batch)
+        state = algorithm.between(state, step)
         with torch.no_grad():
             best = (online if double else target)(batch.next_observation).softmax(2).mul(support).sum(2).argmax(1)
             following = target(batch.next_observation).softmax(2)[rows, best].double().numpy()
@@ -107,12 +108,12 @@ def test_a_chain_of_states_gets_its_distribution() -> None:
     """From its first state a chain ends with -1 or 1, each half of the time: two peaks, which a mean would hide."""
     algorithm = algorithm_of(C51Parameters(hidden_sizes=(), atoms=3, v_min=-1.0, v_max=1.0, target_update_every=10, learning_rate=0.05))
     state, rng = start(algorithm), np.random.default_rng(0)
-    for _ in range(200):
+    for step in range(200):
         ends = torch.from_numpy(rng.choice([-1.0, 1.0], 32).astype(np.float32))
         batch = random_batch(algorithm, 32)
         zeros = torch.zeros(32)
         batch = batch._replace(observation=torch.ones(32, 3), reward=ends, discount=zeros, weight=zeros + 1, action=zeros.long())
-        state = algorithm.update(eager_gradient, state, batch).state
+        state = algorithm.between(algorithm.update(eager_gradient, state, batch).state, step + 1)
     logits = algorithm.network(algorithm.layout.split(state.parameters), torch.ones(1, 3))[0, 0]
     np.testing.assert_allclose(logits.softmax(0).numpy(), [0.5, 0.0, 0.5], atol=0.15)
 

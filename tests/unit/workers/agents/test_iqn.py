@@ -67,6 +67,7 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
         tau, tau_target, tau_choice = batch.noise
         assert [one.shape for one in batch.noise] == [(6, 3), (6, 5), (6, 4)]
         state, report, _ = algorithm.update(eager_gradient, state, batch)
+        state = algorithm.between(state, step)
         with torch.no_grad():
             best = (online if double else target)(batch.next_observation, tau_choice).mean(1).argmax(1)
             following = target(batch.next_observation, tau_target)
@@ -116,7 +117,7 @@ def test_quantiles_of_a_coin_are_learnt() -> None:
         batch = random_batch(algorithm, 32, seed=step)
         coin = torch.from_numpy(rng.integers(2, size=32).astype(np.float32))
         batch = batch._replace(observation=torch.ones(32, 3), reward=coin, discount=zeros, weight=zeros + 1, action=zeros.long())
-        state = algorithm.update(eager_gradient, state, batch).state
+        state = algorithm.between(algorithm.update(eager_gradient, state, batch).state, step + 1)
     tau = torch.tensor([[0.1, 0.25, 0.75, 0.9]])
     learnt = algorithm.network(algorithm.layout.split(state.parameters), torch.ones(1, 3), tau)[0, :, 0]
     np.testing.assert_allclose(learnt.numpy(), [0, 0, 1, 1], atol=0.2)
