@@ -70,13 +70,26 @@ CASES = {
 """Factory, parameters and action space of each."""
 
 
+TRACED = {"dqn", "ppo-box", "sac", "recurrent-ppo"}
+"""Cases that are traced in every test run; of the others, which take a second or two each, it is a slow test."""
+
+
 @pytest.fixture(params=CASES)
 def case(request):
     return CASES[request.param]
 
 
+@pytest.fixture(params=[pytest.param(name, marks=() if name in TRACED else pytest.mark.slow) for name in CASES])
+def traced_case(request):
+    return CASES[request.param]
+
+
 @pytest.fixture
 def learner(case):
+    return _learner(case)
+
+
+def _learner(case):
     if case[0] is build_shared_a3c:
         pytest.skip("explores and learns in processes of its own")
     return case
@@ -206,6 +219,10 @@ def test_the_learning_rate_of_zero_stops_the_parameters(case) -> None:
 
 @pytest.fixture
 def exportable(case):
+    return _exportable(case)
+
+
+def _exportable(case):
     if not getattr(case[0](case[1], context(case[2])), "exportable", True):
         pytest.skip("acts on more than one observation")
     return case
@@ -222,14 +239,16 @@ def test_the_acting_module_acts_like_the_agent_and_keeps_a_copy(exportable) -> N
     np.testing.assert_allclose(module(torch.from_numpy(observation)).numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_the_acting_module_can_be_exported_with_any_batch_size(exportable) -> None:
-    module = trained(exportable).acting_module()
+def test_the_acting_module_can_be_exported_with_any_batch_size(traced_case) -> None:
+    module = trained(_exportable(traced_case)).acting_module()
     program = torch.export.export(module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},))
     observation = torch.rand(9, 3)
     torch.testing.assert_close(program.module()(observation), module(observation))
 
 
-def test_without_a_compiler_the_agent_learns_all_the_same(learner, monkeypatch) -> None:
+def test_without_a_compiler_the_agent_learns_all_the_same(traced_case, monkeypatch) -> None:
+    learner = _learner(traced_case)
+
     def broken(*arguments, **options):
         raise RuntimeError("no C++ compiler")
 

@@ -35,7 +35,11 @@ def test_a_killed_training_resumes_exactly(tmp_path: Path, agent: str, num_envs:
 
 @pytest.mark.parametrize(
     ("agent", "num_envs", "sections"),
-    [("dqn", 2, {}), ("ppo", 2, {}), ("a3c", 1, {"snapshot": {"every_env_steps": None}, "evaluation": {"every_env_steps": 550}})],
+    [
+        ("dqn", 2, {}),
+        ("ppo", 2, {}),
+        pytest.param("a3c", 1, {"snapshot": {"every_env_steps": None}, "evaluation": {"every_env_steps": 550}}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_pause_at_any_step_changes_nothing(tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]) -> None:
     order = work_order(definition(agent, num_envs, **sections))
