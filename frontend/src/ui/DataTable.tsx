@@ -21,7 +21,7 @@ export interface Column<Row extends RowData> {
   sort?: (row: Row) => string | number;
   width?: number | string;
   align?: "right";
-  /** Leaves out the column on narrower windows. */
+  /** Leaves out the column where the table is narrower: below 600, 850 or 1110 pixels. */
   hide?: "narrow" | "medium" | "wide";
 }
 

@@ -59,7 +59,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
     {
       id: "created_at",
       header: "Created",
-      width: 92,
+      width: 106,
       align: "right",
       cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
     },
