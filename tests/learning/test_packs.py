@@ -1,34 +1,22 @@
 """Seeds that learn as a pack come out as seeds that learn alone."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks._native import pack_of, training_of
 from palestra.contract.options import Submission
-from tests.learning.trainings import example
+from tests.learning.trainings import Means, submitted
 from workers.entrypoints.jobs.native import train, train_pack
 
 SHORT = {"loop": {"env_steps": 15_360}, "evaluation": {"every_env_steps": None, "episodes": 20}, "stop": {"success_score": None}}
 
 
-class Means:
-    """A sink that keeps the mean return of each evaluation."""
-
-    def __init__(self) -> None:
-        self.kept: list[float] = []
-
-    def append(self, records: list[Any]) -> int:
-        self.kept += [record.mean for record in records if record.type == "evaluation"]
-        return 0
-
-
 def submission(name: str, compile_mode: str) -> Submission:
-    return Submission.model_validate(
-        {"definition": example(name, **SHORT).model_dump(mode="json"), "options": {"resources": {"compile": compile_mode}}}
-    )
+    short = submitted(name, **SHORT)
+    options = short.options.model_copy(update={"resources": short.options.resources.model_copy(update={"compile": compile_mode})})
+    return short.model_copy(update={"options": options})
 
 
 def distance(one: list[float], other: list[float]) -> float:
