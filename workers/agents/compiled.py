@@ -11,7 +11,7 @@ import structlog
 import torch
 from torch import Tensor
 
-from workers.agents.machine_code import machine_code
+from workers.agents.machine_code import machine_code, tell_of_determinism
 
 MOST_SIGNATURES: Final = 16
 """Kinds of arguments that one function is compiled for; any more run as they stand, rather than wait for the compiler for ever."""
@@ -75,10 +75,7 @@ class Compiled:
 
     def _compiled(self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]) -> Callable[[Any, list[Tensor]], Any]:
         if self._cudagraph or any(not leaf.is_cpu for leaf in leaves):
-            # Tells the compiler too, where the process asked for determinism before the compiler was there.
-            torch.use_deterministic_algorithms(
-                torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
-            )
+            tell_of_determinism()
             whole = torch.compile(self._function, fullgraph=True, dynamic=False, mode="reduce-overhead" if self._cudagraph else None)
             return lambda arguments, _: whole(*arguments)
         given = _builder(arguments)

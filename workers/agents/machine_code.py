@@ -82,6 +82,13 @@ def identity_of(function: Callable[..., Any]) -> str | None:
         return None
 
 
+def tell_of_determinism() -> None:
+    """Tells the compiler too, where the process asked for determinism before the compiler was there; loads it."""
+    torch.use_deterministic_algorithms(
+        torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
+    )
+
+
 def code_directory() -> Path:
     """Returns where libraries lie, and makes it.
 
@@ -165,6 +172,7 @@ def _traced(function: Callable[..., Any], examples: Sequence[Tensor]) -> torch.f
 def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: Path) -> None:
     from torch._inductor import aot_compile  # noqa: PLC0415
 
+    tell_of_determinism()
     with tempfile.TemporaryDirectory(prefix="making-", dir=library.parent) as making, warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's, of its own parts
         made = aot_compile(graph, tuple(examples), options={"aot_inductor.output_path": str(Path(making, library.name))})
