@@ -6,12 +6,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from palestra.contract.definition import RlDefinition
 from palestra.contract.names import new_id
 from palestra.contract.options import Submission
+from palestra.contract.telemetry import Evaluation, RunRecord
 from palestra.contract.work_order import WorkOrder
-from workers.build.assemble import PackTraining, Training, TrainingContext, assemble_pack, assemble_training
+from workers.build.assemble import PackTraining, Training, TrainingContext, assemble_pack, assemble_training, build_evaluator
 from workers.build.runtime import prepare_process
 from workers.control import ControlFlag
+from workers.evaluate.evaluator import fixed_seed
 from workers.record.recorder import Sink
 
 
@@ -47,6 +50,30 @@ def pack_of(submission: Submission, seeds: Sequence[int], directory: Path, sinks
     contexts = _contexts(work_order(submission, seeds), directory, sinks)
     with ExitStack() as stack:
         yield assemble_pack(contexts, [None] * len(seeds), stack)
+
+
+class Evaluations:
+    """A sink that keeps evaluations."""
+
+    def __init__(self) -> None:
+        self.kept: list[Evaluation] = []
+
+    def append(self, records: list[RunRecord]) -> int:
+        self.kept += [record for record in records if isinstance(record, Evaluation)]
+        return len(self.kept)
+
+    def first_reaching(self, target: float) -> int | None:
+        """Returns the env_steps of the first evaluation with at least this mean return."""
+        return next((one.env_step for one in self.kept if one.mean >= target), None)
+
+
+def fresh_mean(training: Training, definition: RlDefinition, seed: int, episodes: int) -> float:
+    """Writes out what an ended training recorded, and returns its agent's mean return on episodes that a seed begins."""
+    training.recorder.close()
+    evaluator = build_evaluator(definition, training.agent, fixed_seed(seed), episodes)
+    mean = evaluator.evaluate(training.engine.clock).mean
+    evaluator.close()
+    return mean
 
 
 def _contexts(order: WorkOrder, directory: Path, sinks: Sequence[Sink]) -> list[TrainingContext]:

@@ -10,30 +10,13 @@ import time
 from pathlib import Path
 
 from benchmarks._learning.presets import read_preset
-from benchmarks._native import pack_of, training_of
-from palestra.contract.telemetry import Evaluation, RunRecord
-from workers.build.assemble import Training, build_evaluator
+from benchmarks._native import Evaluations, fresh_mean, pack_of, training_of
+from workers.build.assemble import Training
 from workers.core.rng import derive_seed
 from workers.entrypoints.jobs.native import train, train_pack
-from workers.evaluate.evaluator import fixed_seed
 
 FRESH_EPISODES = 100
 """Episodes of the last evaluation; none of them decided when the training ends, so a lucky evaluation does not count."""
-
-
-class Evaluations:
-    """A sink that keeps evaluations."""
-
-    def __init__(self) -> None:
-        self.kept: list[Evaluation] = []
-
-    def append(self, records: list[RunRecord]) -> int:
-        self.kept += [record for record in records if isinstance(record, Evaluation)]
-        return len(self.kept)
-
-    def first_reaching(self, target: float) -> int | None:
-        """Returns the env_steps of the first evaluation with at least this mean return."""
-        return next((one.env_step for one in self.kept if one.mean >= target), None)
 
 
 def main() -> None:
@@ -46,15 +29,13 @@ def main() -> None:
 
     def tell(index: int, training: Training) -> None:
         clock, seconds = training.engine.clock, time.perf_counter() - began
-        seed = fixed_seed(derive_seed(options.seeds[index], "episodes after the training", bits=53))
-        evaluator = build_evaluator(preset.definition, training.agent, seed, FRESH_EPISODES)
-        final = evaluator.evaluate(clock)
-        evaluator.close()
+        seed = derive_seed(options.seeds[index], "episodes after the training", bits=53)
+        final = fresh_mean(training, preset.definition, seed, FRESH_EPISODES)
         line = {
             "preset": preset.name,
             "seed": options.seeds[index],
             "reason": str(training.engine.result.reason),
-            "final_return": round(final.mean, 2),
+            "final_return": round(final, 2),
             "env_steps": clock.env_steps,
             "reached_at": sinks[index].first_reaching(preset.target),
             "seconds": round(seconds, 1),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from benchmarks._native import pack_of
+from benchmarks._native import Evaluations, fresh_mean, pack_of
 from palestra.contract.definition import RlDefinition
 from palestra.contract.options import Submission
 from workers.build.rl import build_agent, build_evaluator, build_hooks, cadence_of
@@ -17,7 +17,7 @@ from workers.core.rng import derive_seed
 from workers.core.types import StopReason
 from workers.entrypoints.jobs.native import train_pack
 from workers.envs.make import make_vector
-from workers.evaluate.evaluator import fixed_seed, training_seeds
+from workers.evaluate.evaluator import training_seeds
 from workers.loop.engine import Engine, Parts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -81,30 +81,16 @@ class Outcome(NamedTuple):
     """On episodes of other seeds."""
 
 
-class Means:
-    """A sink that keeps the mean return of each evaluation."""
-
-    def __init__(self) -> None:
-        self.kept: list[float] = []
-
-    def append(self, records: list[Any]) -> int:
-        self.kept += [record.mean for record in records if record.type == "evaluation"]
-        return 0
-
-
 def trained_together(submission: Submission, seeds: Sequence[int], directory: Path) -> list[Outcome]:
     """Trains seeds as a worker trains a pack of them, and judges each as it leaves."""
-    sinks, outcomes = [Means() for _ in seeds], dict[int, Outcome]()
+    sinks, outcomes = [Evaluations() for _ in seeds], dict[int, Outcome]()
     with pack_of(submission, seeds, directory, sinks) as pack:
 
         def judge(index: int) -> None:
             training = pack.trainings[index]
-            fresh = fixed_seed(derive_seed(seeds[index], "other episodes", bits=31))
-            evaluator = build_evaluator(submission.definition, training.agent, fresh, 20)
-            training.recorder.close()
-            clock, mean = training.engine.clock, evaluator.evaluate(training.engine.clock).mean
-            evaluator.close()
-            outcomes[index] = Outcome(training.engine.result.reason, clock.env_steps, sinks[index].kept[-1], mean)
+            fresh = fresh_mean(training, submission.definition, derive_seed(seeds[index], "other episodes", bits=31), 20)
+            reason, env_steps = training.engine.result.reason, training.engine.clock.env_steps
+            outcomes[index] = Outcome(reason, env_steps, sinks[index].kept[-1].mean, fresh)
 
         train_pack(pack, judge)
     return [outcomes[index] for index in range(len(seeds))]

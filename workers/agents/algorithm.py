@@ -17,6 +17,7 @@ from workers.core.types import Array
 from workers.networks.layout import Parameters
 
 S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
 
 
 class Batch(NamedTuple):
@@ -53,8 +54,8 @@ class Updated(NamedTuple, Generic[S]):
     """float32 [N]: size of each sample's error; its priority."""
 
 
-class Algorithm(Protocol[S]):
-    """The mathematics of one definition: pure functions. S is its state, a named tuple."""
+class Acting(Protocol[S_co]):
+    """What the mathematics of every definition has: a state, a named tuple, and a policy in one of its fields."""
 
     @property
     def report_names(self) -> tuple[str, ...]:
@@ -71,9 +72,21 @@ class Algorithm(Protocol[S]):
         """Field of the state whose parameters act."""
         ...
 
-    def start(self, generator: torch.Generator) -> S:
+    def start(self, generator: torch.Generator) -> S_co:
         """Returns the state before the first update, on the CPU."""
         ...
+
+    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
+        """Returns raw actions [N, ...]; without noise the greedy ones."""
+        ...
+
+    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+        """Returns what `act` does, on the CPU for few rows; `None` where there is no such way."""
+        ...
+
+
+class Algorithm(Acting[S], Protocol[S]):
+    """The mathematics of one definition that learns from a replay memory: pure functions."""
 
     def update(self, gradient: Gradient, state: S, batch: Batch) -> Updated[S]:
         """Returns the state after one update."""
@@ -85,14 +98,6 @@ class Algorithm(Protocol[S]):
 
     def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
         """Returns the random numbers for exploring actions, float32 [count, ...] each; none where an explorer does it all."""
-        ...
-
-    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
-        """Returns raw actions [N, ...]; without noise the greedy ones."""
-        ...
-
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
-        """Returns what `act` does, on the CPU for few rows; `None` where there is no such way."""
         ...
 
 

@@ -5,32 +5,21 @@ B environments, R values of a report.
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
+from workers.agents.algorithm import Acting
 from workers.agents.base import TrainingSwitch, torch_generator
-from workers.agents.state import Layouts, learning_rates, load_state, map_tensors, state_tree, with_learning_rates
+from workers.agents.state import learning_rates, load_state, map_tensors, state_tree, with_learning_rates
 from workers.core.types import AgentContext, Array, LearnReport, StateTree
 from workers.networks.layout import Layout, Parameters
 
-
-class Acting(Protocol):
-    """What an algorithm must say of its state and of acting; see `workers.agents.algorithm.Algorithm`."""
-
-    @property
-    def report_names(self) -> tuple[str, ...]: ...
-    @property
-    def layouts(self) -> Layouts: ...
-    @property
-    def actor(self) -> str: ...
-    def start(self, generator: torch.Generator) -> Any: ...
-    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor: ...
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None: ...
+A = TypeVar("A", bound=Acting[Any])
 
 
-class LearningAgent:
+class LearningAgent(Generic[A]):
     """Base of the shells.
 
     Args:
@@ -39,10 +28,10 @@ class LearningAgent:
         context: Seed and device.
     """
 
-    def __init__(self, algorithm: Acting, learning_rate: float, context: AgentContext) -> None:
+    def __init__(self, algorithm: A, learning_rate: float, context: AgentContext) -> None:
         self.report_names = algorithm.report_names
         self.device = torch.device(context.device)
-        self._acting = algorithm
+        self.algorithm = algorithm
         self._layout: Layout = algorithm.layouts[algorithm.actor]
         self._state: Any = map_tensors(self._placed, algorithm.start(torch_generator(context.seed)))
         self._first_rates = learning_rates(self._state)
@@ -89,28 +78,28 @@ class LearningAgent:
     def named_parameters(self) -> Parameters:
         """Returns the parameters that act, by name."""
         if self._named is None:
-            self._named = self._layout.split(getattr(self._state, self._acting.actor))
+            self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
         return self._named
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
         """Returns raw actions [B, ...]."""
         if self.device.type == "cpu":
             if self._arrays is None:
-                self._arrays = self._layout.split_array(getattr(self._state, self._acting.actor).numpy())
-            quick = self._acting.act_arrays(self._arrays, observation, noise)
+                self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
+            quick = self.algorithm.act_arrays(self._arrays, observation, noise)
             if quick is not None:
                 return quick
         with torch.inference_mode():
-            raw = self._acting.act(self.named_parameters(), self._tensor(observation), tuple(map(self._tensor, noise)))
+            raw = self.algorithm.act(self.named_parameters(), self._tensor(observation), tuple(map(self._tensor, noise)))
         result: Array = raw.cpu().numpy()
         return result
 
     def _learnt(self) -> StateTree:
         """Returns what a snapshot holds of learning."""
-        return {"learning": state_tree(self._state, self._acting.layouts), "learning_rate": self._learning_rate}
+        return {"learning": state_tree(self._state, self.algorithm.layouts), "learning_rate": self._learning_rate}
 
     def _load_learnt(self, state: StateTree) -> None:
-        self.learning_state = load_state(self._state, state["learning"], self._acting.layouts)
+        self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
         self._learning_rate = float(state["learning_rate"])
 
     def _tensor(self, array: Array) -> Tensor:

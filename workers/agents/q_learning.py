@@ -3,6 +3,7 @@
 N samples of a batch, A actions, P parameters. The mathematics of each is in a file of its own: `dqn`, `c51`, `iqn`, `rainbow`, `drqn`.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -36,7 +37,7 @@ class QState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class QLearning:
+class QLearning(ABC):
     """Base of the algorithms: everything but targets and losses."""
 
     network: Any
@@ -57,13 +58,13 @@ class QLearning:
         vector = self.layout.join(self.network.initial_uniform(generator))
         return QState(vector, vector, adam_start(vector, self.hyper.learning_rate))
 
+    @abstractmethod
     def td_targets(self, parameters: Parameters, targets: Parameters, batch: Any) -> Tensor:
         """Returns what is learnt."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loss(self, parameters: Parameters, batch: Any, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the loss []; the mean value of the actions taken [], and the size of each sample's error [N]."""
-        raise NotImplementedError
 
     def update(self, gradient: Gradient, state: QState, batch: Any) -> Updated[QState]:
         """Makes one step on the loss."""

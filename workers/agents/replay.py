@@ -53,7 +53,7 @@ class Drawn(NamedTuple):
     places: Places
 
 
-class ReplayAgent(LearningAgent):
+class ReplayAgent(LearningAgent[Algorithm[Any]]):
     """An agent that learns from a replay memory.
 
     What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`workers.agents.pack`).
@@ -65,7 +65,6 @@ class ReplayAgent(LearningAgent):
 
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
         super().__init__(parts.algorithm, parts.learning_rate, context)
-        self.algorithm = parts.algorithm
         self.memory = parts.memory
         self._parts = parts
         cycle = cycle_of(parts.algorithm)

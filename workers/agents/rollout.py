@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 
 from workers.agents.actor_critic import ActorCritic, Batch
-from workers.agents.algorithm import Updated
+from workers.agents.algorithm import Acting, Updated
 from workers.agents.gradients import Gradient, runnable
 from workers.agents.learning import LearningAgent
 from workers.agents.normalising import Normalisers
-from workers.agents.state import Layouts
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
 from workers.explorers.draws import Blocks
@@ -29,30 +28,11 @@ from workers.networks.layout import Parameters
 S = TypeVar("S")
 
 
-class OnPolicy(Protocol[S]):
-    """The mathematics of one definition: pure functions. S is its state, a named tuple; see `workers.agents.actor_critic.OnPolicyMath`."""
-
-    @property
-    def report_names(self) -> tuple[str, ...]:
-        """Series name of each value of a report; losses begin with `loss/`."""
-        ...
+class OnPolicy(Acting[S], Protocol[S]):
+    """The mathematics of one definition that learns from rollouts: pure functions; see `workers.agents.actor_critic.OnPolicyMath`."""
 
     @property
     def model(self) -> ActorCritic: ...
-
-    @property
-    def layouts(self) -> Layouts:
-        """Layout of each vector of parameters in the state, by field."""
-        ...
-
-    @property
-    def actor(self) -> str:
-        """Field of the state whose parameters act."""
-        ...
-
-    def start(self, generator: torch.Generator) -> S:
-        """Returns the state before the first update, on the CPU."""
-        ...
 
     def prepared(self, state: S, rollout: Mapping[str, Array]) -> Batch:
         """Returns what is learnt from a rollout of arrays [T, B, ...]; each tensor's first dimension is that which passes shuffle."""
@@ -68,14 +48,6 @@ class OnPolicy(Protocol[S]):
 
     def acting_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
         """Returns the random numbers of actions, [*shape, ...] each."""
-        ...
-
-    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
-        """Returns raw actions [N, ...]; without noise the likeliest ones."""
-        ...
-
-    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
-        """Returns what `act` does, on the CPU; `None` where there is no such way."""
         ...
 
 
@@ -107,7 +79,7 @@ class Drawn(NamedTuple):
     batch: Batch
 
 
-class RolloutAgent(LearningAgent):
+class RolloutAgent(LearningAgent[OnPolicy[Any]]):
     """Acts by sampling its policy, gathers a rollout and learns from it in passes over shuffled minibatches.
 
     What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`workers.agents.pack`).
@@ -118,7 +90,7 @@ class RolloutAgent(LearningAgent):
     """
 
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
-        algorithm = self.algorithm = parts.algorithm
+        algorithm = parts.algorithm
         super().__init__(algorithm, parts.learning_rate, context)
         self._parts = parts
         self.policy = algorithm.model.policy

@@ -38,6 +38,14 @@ def is_cart_pole(registered: Registered, kwargs: Mapping[str, Any]) -> bool:
     )
 
 
+def accelerations(env: CartPoleEnv, force: Any, theta_dot: Any, cosine: Any, sine: Any) -> tuple[Any, Any]:
+    """Returns the accelerations of cart and pole, of numbers or of arrays [B], in the order in which Gymnasium evaluates them."""
+    temp = (force + env.polemass_length * (theta_dot * theta_dot) * sine) / env.total_mass
+    share = env.length * (4.0 / 3.0 - env.masspole * (cosine * cosine) / env.total_mass)
+    theta_acc = (env.gravity * sine - cosine * temp) / share
+    return temp - env.polemass_length * theta_acc * cosine / env.total_mass, theta_acc
+
+
 class SavedCartPole(CartPoleEnv):
     """Gymnasium's cart-pole that saves itself, see `workers.envs.episode.StatefulEnv`, and steps in a third of the time."""
 
@@ -50,11 +58,7 @@ class SavedCartPole(CartPoleEnv):
             return checked
         x, x_dot, theta, theta_dot = self.state.tolist()
         force = self.force_mag if action == 1 else -self.force_mag
-        cosine, sine = float(np.cos(theta)), float(np.sin(theta))
-        temp = (force + self.polemass_length * (theta_dot * theta_dot) * sine) / self.total_mass
-        share = self.length * (4.0 / 3.0 - self.masspole * (cosine * cosine) / self.total_mass)
-        theta_acc = (self.gravity * sine - cosine * temp) / share
-        x_acc = temp - self.polemass_length * theta_acc * cosine / self.total_mass
+        x_acc, theta_acc = accelerations(self, force, theta_dot, float(np.cos(theta)), float(np.sin(theta)))
         x, x_dot = x + self.tau * x_dot, x_dot + self.tau * x_acc
         theta, theta_dot = theta + self.tau * theta_dot, theta_dot + self.tau * theta_acc
         self.state = np.array((x, x_dot, theta, theta_dot))
@@ -158,10 +162,7 @@ class CartPoleVector:
         one = self._one
         x, x_dot, theta, theta_dot = self._state
         force = np.where(actions == 1, one.force_mag, -one.force_mag)
-        cosine, sine = np.cos(theta), np.sin(theta)
-        temp = (force + one.polemass_length * np.square(theta_dot) * sine) / one.total_mass
-        theta_acc = (one.gravity * sine - cosine * temp) / (one.length * (4.0 / 3.0 - one.masspole * np.square(cosine) / one.total_mass))
-        x_acc = temp - one.polemass_length * theta_acc * cosine / one.total_mass
+        x_acc, theta_acc = accelerations(one, force, theta_dot, np.cos(theta), np.sin(theta))
         moved = np.empty_like(self._state)
         moved[0], moved[1] = x + one.tau * x_dot, x_dot + one.tau * x_acc
         moved[2], moved[3] = theta + one.tau * theta_dot, theta_dot + one.tau * theta_acc

@@ -176,9 +176,8 @@ class Lane:
     def leave(self) -> None:
         """Keeps the state as it is now: the rows are no longer this member's."""
         state = self.state_dict()
-        rows: Stream = state["rows"]
-        kept = Stream({name: column.copy() for name, column in rows.columns.items()}, rows.end)
-        self._left = {**state, "fresh": state["fresh"].copy(), "rows": kept}
+        rows = Stream({name: column.copy() for name, column in state["rows"].items()}, state["rows"].end)
+        self._left = {**state, "fresh": state["fresh"].copy(), "rows": rows}
 
     def cut(self) -> None:
         """Says that the next rows of this member do not continue its newest ones."""
