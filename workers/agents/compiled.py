@@ -4,8 +4,8 @@
 Here a function is traced once per *signature* of its arguments, and the key of a dictionary says which code is the right one.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import structlog
 import torch
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 class Compiled:
-    """A pure function of nested tuples of tensors, compiled at its first call with arguments of each kind.
+    """A pure function of nested tuples of tensors to a nested tuple of them, compiled at its first call with arguments of each kind.
 
     Where this machine cannot compile it, it runs as it stands. That is safe because nothing has happened before the failure: a pure
     function has no effects.
@@ -49,14 +49,18 @@ class Compiled:
         self._identity = identity
         self._cudagraph = cudagraph
         self._made: dict[tuple[Any, ...], Callable[[Any, list[Tensor]], Any]] = {}
+        self._known = _Flat(None, (), ())
+        """The state that was returned last: it comes back with the next call, and code always returns tensors of one kind."""
 
     def __call__(self, *arguments: Any) -> Any:
         leaves: list[Tensor] = []
-        signature: list[Any] = [torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()]
-        _flatten(arguments, leaves, signature)
-        key = tuple(signature)
-        made = self._made.get(key)
-        return self._first(key, arguments, leaves) if made is None else made(arguments, leaves)
+        key: list[Any] = [torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()]
+        for argument in arguments:
+            flat = self._known if argument is self._known.tree else _flat(argument)
+            leaves += flat.leaves
+            key.append(flat.signature)
+        made = self._made.get(tuple(key))
+        return self._first(tuple(key), arguments, leaves) if made is None else made(arguments, leaves)
 
     def _first(self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]) -> Any:
         """Compiles for arguments like these, and returns what the function makes of them."""
@@ -87,7 +91,31 @@ class Compiled:
 
         code = machine_code(self._identity, repr(key), flat, leaves)
         build = _builder(self._like(*arguments))
-        return lambda _, leaves: build(iter(code(leaves)))
+        first = _flat(build(iter(code(leaves)))[0])
+        count, signature = len(first.leaves), first.signature
+
+        def run(_: Any, leaves: list[Tensor]) -> Any:
+            parts = code(leaves)
+            result = build(iter(parts))
+            self._known = _Flat(result[0], parts[:count], signature)
+            return result
+
+        return run
+
+
+class _Flat(NamedTuple):
+    tree: Any
+    leaves: Sequence[Tensor]
+    """Its tensors, in order."""
+    signature: tuple[Any, ...]
+    """All of it that code depends on."""
+
+
+def _flat(tree: Any) -> _Flat:
+    leaves: list[Tensor] = []
+    signature: list[Any] = []
+    _flatten((tree,), leaves, signature)
+    return _Flat(tree, leaves, tuple(signature))
 
 
 def _flatten(tree: Any, leaves: list[Tensor], signature: list[Any]) -> None:

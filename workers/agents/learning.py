@@ -3,7 +3,7 @@
 B environments, R values of a report.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
@@ -107,3 +107,8 @@ class LearningAgent(Generic[A]):
 
     def _placed(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device, copy=True)  # a target network of its own: one tensor in two places would compile twice
+
+
+def by_agent(values: Tensor) -> Sequence[Any]:
+    """Returns the rows of reports [m, R], unread; on the CPU as arrays, which take a tenth of the time that tensors take."""
+    return list(values.numpy()) if values.is_cpu else values.unbind()

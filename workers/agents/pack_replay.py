@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.algorithm import Batch
+from workers.agents.learning import by_agent
 from workers.agents.replay import ROWS_PER_DRAW, ReplayAgent, batches_of
 from workers.core.protocols import Memory
 from workers.core.types import Array, Experience, LearnReport
@@ -141,7 +142,7 @@ class ReplaysTogether:
         if not reports:
             return [LearnReport(0)] * len(self._agents)
         mean = reports[0] if len(reports) == 1 else torch.stack(reports).mean(0)
-        return [LearnReport(len(reports), values) for values in mean.unbind()]
+        return [LearnReport(len(reports), values) for values in by_agent(mean)]
 
     # Private
 

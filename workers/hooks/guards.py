@@ -1,12 +1,11 @@
 """Hooks that end a run: divergence and success."""
 
-import sys
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from workers.core.protocols import EngineView
+from workers.core.reports import read_values
 from workers.core.types import EvaluationResult, LearnReport, StateTree, StopReason
 
 _LOOK_EVERY: int = 50
@@ -25,6 +24,7 @@ class NanGuardHook:
 
     def __init__(self, report_names: Sequence[str], updates: int) -> None:
         self._columns = [index for index, name in enumerate(report_names) if name.startswith("loss/")]
+        self._width = len(report_names)
         self._updates = updates
         self._look_every = min(updates, _LOOK_EVERY)
         self._bad = 0
@@ -47,9 +47,8 @@ class NanGuardHook:
 
     def load_state_dict(self, state: StateTree) -> None:
         """Takes the count over."""
-        width = max(self._columns, default=0) + 1
         self._bad = int(state["bad"])
-        self._pending = [LearnReport(int(updates), [0.0 if finite else float("nan")] * width) for updates, finite in state["pending"]]
+        self._pending = [LearnReport(int(updates), [0.0 if finite else float("nan")] * self._width) for updates, finite in state["pending"]]
 
     def _judge(self) -> None:
         for report, finite in zip(self._pending, self._finite(), strict=True):
@@ -59,16 +58,11 @@ class NanGuardHook:
         self._pending.clear()
 
     def _finite(self) -> list[bool]:
-        """Returns for each pending report whether its losses are finite; tensors are read all at once."""
-        torch, values = sys.modules.get("torch"), [report.values for report in self._pending]
-        tensors = [] if torch is None else [one for one in values if isinstance(one, torch.Tensor)]
-        if torch is None or not tensors:
-            return [self._is_finite(one) for one in values]
-        read = iter(torch.isfinite(torch.stack(tensors)[:, self._columns]).all(1).tolist())
-        return [next(read) if isinstance(one, torch.Tensor) else self._is_finite(one) for one in values]
-
-    def _is_finite(self, values: Any) -> bool:
-        return bool(np.isfinite(np.asarray(values, np.float64)[self._columns]).all())
+        """Returns for each pending report whether its losses are finite; all are read at once."""
+        if not self._pending:
+            return []
+        losses = read_values([report.values for report in self._pending])[:, self._columns]
+        return [all(row) for row in np.isfinite(losses).tolist()]
 
 
 class SuccessHook:

@@ -18,13 +18,14 @@ class Budget:
         bounds: Final value per unit, counted over the whole life of the run; `None` is no bound.
     """
 
-    __slots__ = ("_bounds", "bounds", "quiet_until")
+    __slots__ = ("_bounds", "_by_unit", "bounds", "quiet_until")
 
     def __init__(self, bounds: Mapping[Unit, float | None]) -> None:
         self.bounds = {unit: bound for unit, bound in bounds.items() if bound is not None}
         if not self.bounds:
             raise ValueError("a budget needs a bound in env_steps, updates, iterations, epochs, episodes or seconds")
-        self._bounds = tuple((reader(unit), bound) for unit, bound in self.bounds.items())
+        self._by_unit = {unit: (reader(unit), bound) for unit, bound in self.bounds.items()}
+        self._bounds = tuple(self._by_unit.values())
         self.quiet_until: Final = int(self.bounds.get(Unit.ENV_STEPS, 0)) if len(self.bounds) == 1 else 0
         """The bound on env_steps, if there is no other."""
 
@@ -37,8 +38,10 @@ class Budget:
 
     def room(self, clock: ClockView, unit: Unit) -> int:
         """Returns how much of `unit` is left, at least 0; `UNLIMITED` without a bound on it."""
-        bound = self.bounds.get(unit)
-        return UNLIMITED if bound is None else max(0, int(bound - reader(unit)(clock)))
+        if unit not in self._by_unit:
+            return UNLIMITED
+        read, bound = self._by_unit[unit]
+        return max(0, int(bound - read(clock)))
 
     def extended(self, clock: ClockView, unit: Unit, amount: float) -> "Budget":
         """Returns these bounds with that of `unit` lying `amount` ahead of the clock, but no further than before."""

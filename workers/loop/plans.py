@@ -17,11 +17,14 @@ class Plans:
         self.longest = _vector_steps(plan, num_envs)
         """Vector steps of a whole one; 0 for a plan that only the environments end."""
         self.whole = plan
-        self._cut = {self.longest: plan}
+        self._whole_env_steps = self.longest * num_envs
+        self._cut: dict[int, CollectPlan] = {}
 
     def within(self, env_steps: int) -> CollectPlan:
         """Returns the longest plan that ends at the first vector step with at least `env_steps`, or before."""
-        steps = max(1, min(self.longest, -(-env_steps // self._num_envs)))
+        if env_steps >= self._whole_env_steps:
+            return self.whole
+        steps = max(1, -(-env_steps // self._num_envs))
         plan = self._cut.get(steps)
         if plan is None:
             plan = self._cut[steps] = CollectPlan(vector_steps=steps)

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
+from workers.core.reports import read_values
 from workers.core.types import LearnReport, StateTree
 
 LONGEST_WINDOW: Final = 1_000
@@ -64,22 +63,10 @@ class LearnWindow:
 
 def means(windows: Sequence[list[Any]]) -> list[list[float]]:
     """Returns the mean of each column of each window's values, read all at once; waits for the device."""
-    rows = read_values([value for values in windows for value in values], 0)
+    rows = read_values([value for values in windows for value in values])
     averages, begin = [], 0
     for values in windows:
         end = begin + len(values)
         averages.append(rows[begin:end].mean(axis=0).tolist())
         begin = end
     return averages
-
-
-def read_values(values: list[Any], width: int) -> npt.NDArray[np.float64]:
-    """Returns float64 [n, names]; `width` is the number of names where there is no value."""
-    if not values:
-        return np.zeros((0, width))
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    read: npt.NDArray[np.float64] = torch.stack(tensors).double().cpu().numpy() if tensors else np.zeros((0, width))
-    if len(tensors) == len(values):
-        return read
-    rows = iter(read)
-    return np.stack([next(rows) if isinstance(value, torch.Tensor) else np.asarray(value, np.float64) for value in values])

@@ -101,6 +101,19 @@ def test_other_numbers_of_the_same_kind_share_code(traces) -> None:
     assert len(traces) == 1
 
 
+def test_a_state_that_comes_back_is_known_only_as_long_as_it_is_that_one(traces) -> None:
+    quick = made_of(function)
+    for width, count in ((3, 4), (5, 4), (3, 6)):
+        state = state_of(width)
+        for step in range(3):
+            rows = rows_of(count, width) * step
+            assert_right(quick, state, rows)
+            state, _ = quick(state, rows)
+            assert_right(quick, state._replace(weight=state.weight * 2), rows)
+            assert_right(quick, state, rows)
+    assert len(traces) == 3
+
+
 def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces) -> None:
     quick, before, threads = made_of(function), torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     try:
