@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from benchmarks._native import pack_of, training_of
 from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, processor_seconds
-from benchmarks._peers.tasks import A2cSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
+from benchmarks._peers.tasks import A2cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
 from palestra.contract.options import Submission
 from palestra.telemetry.spool import SpoolWriter
 from workers.build.assemble import Training
@@ -89,7 +89,7 @@ def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
             "definition": {
                 "kind": "rl",
                 "name": task.title,
-                "env": {"id": task.env, "num_envs": getattr(settings, "num_envs", 1)},
+                "env": {"id": task.env, **env_of(settings)},
                 "agent": agent_of(settings),
                 "loop": {"env_steps": env_steps},
                 "evaluation": {"every_env_steps": None, "episodes": 1},
@@ -100,9 +100,15 @@ def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
     )
 
 
+def env_of(settings: Settings) -> dict[str, Any]:
+    if isinstance(settings, AtariSettings):
+        return {"preprocessing": {}, "kwargs": {"repeat_action_probability": 0.0}}
+    return {"num_envs": getattr(settings, "num_envs", 1)}
+
+
 def agent_of(settings: Settings) -> dict[str, Any]:
     match settings:
-        case DqnSettings():
+        case DqnSettings() | AtariSettings():
             return {
                 "name": "dqn",
                 "learning_rate": settings.learning_rate,
@@ -117,7 +123,7 @@ def agent_of(settings: Settings) -> dict[str, Any]:
                 "epsilon_end": settings.epsilon_end,
                 "epsilon_decay_steps": settings.epsilon_steps,
                 "max_grad_norm": None,
-                "hidden_sizes": settings.hidden,
+                "hidden_sizes": settings.hidden if isinstance(settings, DqnSettings) else (settings.features,),
             }
         case PpoSettings():
             return {

@@ -64,7 +64,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         done = loop.train()
         seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() - began_cpu
         peak = peak_mib() + done.children_mib
-        mean_return = greedy_return(task.env, loop.act)
+        mean_return = round(greedy_return(task.env, loop.act), 1) if task.is_judged else None
         loop.close()
     trained = seconds - done.warm_up_seconds
     return {
@@ -79,7 +79,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         "env_steps_per_cpu_second": round(done.env_steps / max(cpu_seconds - done.warm_up_processor_seconds, 1e-9), 1),
         "together_per_second": round(done.env_steps / (setup + seconds), 1),
         "peak_mib": round(peak),
-        "mean_return": round(mean_return, 1),
+        "mean_return": mean_return,
         "torch_threads": torch.get_num_threads(),
     }
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 from stable_baselines3 import A2C, DQN, PPO, SAC
-from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.env_util import make_atari_env, make_vec_env
+from stable_baselines3.common.vec_env import VecFrameStack
 
 from benchmarks._peers.loops import Done, Loop
-from benchmarks._peers.tasks import A2cSettings, DqnSettings, PpoSettings, SacSettings, Task
+from benchmarks._peers.tasks import A2cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Task
 
 
 def build(task: Task, seed: int, env_steps: int) -> Loop:
@@ -27,10 +28,9 @@ def model_of(task: Task, seed: int, env_steps: int) -> Any:
     settings = task.settings
     common: dict[str, Any] = {"seed": seed, "device": "cpu", "gamma": settings.gamma, "learning_rate": settings.learning_rate}
     match settings:
-        case DqnSettings():
+        case DqnSettings() | AtariSettings():
             return DQN(
-                "MlpPolicy",
-                task.env,
+                **q_network(task, settings),
                 buffer_size=settings.buffer,
                 learning_starts=settings.learning_starts,
                 batch_size=settings.batch,
@@ -40,7 +40,6 @@ def model_of(task: Task, seed: int, env_steps: int) -> Any:
                 exploration_initial_eps=settings.epsilon_start,
                 exploration_final_eps=settings.epsilon_end,
                 exploration_fraction=settings.epsilon_steps / env_steps,
-                policy_kwargs={"net_arch": list(settings.hidden)},
                 **common,
             )
         case SacSettings():
@@ -56,6 +55,17 @@ def model_of(task: Task, seed: int, env_steps: int) -> Any:
             )
         case PpoSettings() | A2cSettings():
             return on_policy(task.env, settings, common)
+
+
+def q_network(task: Task, settings: DqnSettings | AtariSettings) -> dict[str, Any]:
+    if isinstance(settings, DqnSettings):
+        return {"policy": "MlpPolicy", "env": task.env, "policy_kwargs": {"net_arch": list(settings.hidden)}}
+    import ale_py  # noqa: F401 - it names its games
+
+    env = make_atari_env(task.env, env_kwargs={"frameskip": 1, "repeat_action_probability": 0.0})
+    network = {"features_extractor_kwargs": {"features_dim": settings.features}}
+    thrifty = {"optimize_memory_usage": True, "replay_buffer_kwargs": {"handle_timeout_termination": False}}
+    return {"policy": "CnnPolicy", "env": VecFrameStack(env, 4), "policy_kwargs": network, **thrifty}
 
 
 def on_policy(env_id: str, settings: PpoSettings | A2cSettings, common: dict[str, Any]) -> Any:

@@ -55,7 +55,10 @@ class Results:
         text = (
             f"{ours} / {fastest}: {_spread(ratios, '.2f')} x, by processor time {_spread(self._ratios(ours, fastest, CPU_RATE), '.2f')} x"
         )
-        yield f"{text}; target {target:g} x", statistics.median(ratios) >= target
+        if target is None:
+            yield text, True
+        else:
+            yield f"{text}; target {target:g} x", statistics.median(ratios) >= target
 
     def _memory(self) -> Iterator[tuple[str, bool]]:
         for ours, target in MEMORY_TARGETS.items():
@@ -102,7 +105,7 @@ class Results:
             f"{self._median(peer, 'warm_up_seconds'):.1f}",
             f"{self._median(peer, 'together_per_second'):,.0f}",
             f"{self._median(peer, MEMORY):,.0f}",
-            _spread(self._values(peer, "mean_return"), ".0f"),
+            _spread(self._values(peer, "mean_return"), ".0f") if self._task.is_judged else "",
         )
 
 

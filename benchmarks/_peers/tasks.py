@@ -24,6 +24,25 @@ class DqnSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AtariSettings:
+    """Deep Q-learning on screens: preprocessing, network and rewards of Mnih et al. 2015, Adam and Huber loss."""
+
+    train_every: int = 4
+    batch: int = 32
+    buffer: int = 10_000
+    learning_starts: int = 1_000
+    gamma: float = 0.99
+    target_every: int = 250
+    """Updates from one copy of the online network to the next."""
+    epsilon_start: float = 1.0
+    epsilon_end: float = 0.01
+    epsilon_steps: int = 30_000
+    learning_rate: float = 1e-4
+    features: int = 512
+    """Units of the layer after the convolutions."""
+
+
+@dataclass(frozen=True, slots=True)
 class PpoSettings:
     """Proximal policy optimisation; policy and value networks apart, both with tanh."""
 
@@ -70,7 +89,10 @@ class SacSettings:
     hidden: tuple[int, ...] = (256, 256)
 
 
-Settings = DqnSettings | PpoSettings | A2cSettings | SacSettings
+Settings = DqnSettings | AtariSettings | PpoSettings | A2cSettings | SacSettings
+
+PEERS: Final = {"sb3": "stable-baselines3", "pfrl": "pfrl", "tianshou": "tianshou", "plain": ""}
+"""The pip distribution of each peer; `plain` is a single-file loop that stands here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +103,17 @@ class Task:
     title: str
     env: str
     env_steps: int
-    target: float
+    target: float | None
     """Least throughput as a multiple of that of the fastest peer."""
     settings: Settings = field(repr=False)
     pack_time: float | None = None
     """Most time of a pack of 16 seeds as a multiple of that of one seed."""
     pack_target: float | None = None
     """Least time of as many trainings of the fastest peer, one after the other, as a multiple of that of the pack."""
+    peers: tuple[str, ...] = tuple(PEERS)
+    """Whom it is compared with."""
+    is_judged: bool = True
+    """Whether episodes are played afterwards; not where so short a training teaches nothing."""
 
 
 TASKS: Final = {
@@ -98,8 +124,15 @@ TASKS: Final = {
         Task("ppo", "PPO, 8 environments", "CartPole-v1", 100_000, 3, PpoSettings(), None, 6),
         Task("a2c", "A2C or A3C, 2 environments or processes", "CartPole-v1", 50_000, 2.5, A2cSettings()),
         Task("sac", "SAC, 256 x 256", "Pendulum-v1", 5_000, 1.15, SacSettings()),
+        Task(
+            "pong",
+            "DQN on screens, an update per 4 env_steps",
+            "ALE/Pong-v5",
+            3_000,
+            None,
+            AtariSettings(),
+            peers=("sb3",),
+            is_judged=False,
+        ),
     )
 }
-
-PEERS: Final = {"sb3": "stable-baselines3", "pfrl": "pfrl", "tianshou": "tianshou", "plain": ""}
-"""The pip distribution of each peer; `plain` is a single-file loop that stands here."""
