@@ -5,6 +5,8 @@ import { tooltip } from "./tooltip";
 import type { PlotProps } from "./types";
 
 const FONT = "11px 'Inter Variable', sans-serif";
+/** Width in pixels of a figure in that font. */
+const LABEL_CHARACTER = 6.6;
 const LEAST_DRAG = 6;
 
 /** uPlot's options for a plot. Reads the theme's colours from the page. */
@@ -40,7 +42,7 @@ export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlo
         ...axis,
         space: 34,
         gap: 6,
-        size: 46,
+        size: (_u, labels) => yWidth(labels ?? []),
         values: (_u, ticks) => ticks.map((tick) => (tick === null ? "" : yTick(tick))),
       },
     ],
@@ -95,6 +97,12 @@ function yRange(low: number | null, high: number | null): [number, number] {
 
 function yTick(tick: number): string {
   return Math.abs(tick) >= 10_000 ? compact(tick) : value(tick, 4);
+}
+
+/** Room for the longest label: panels keep one width, so that their plots stand below one another, until a label needs more. */
+function yWidth(labels: string[]): number {
+  const longest = Math.max(0, ...labels.map((label) => label.length));
+  return Math.max(46, Math.ceil(10 + LABEL_CHARACTER * longest));
 }
 
 function select(u: uPlot, latest: RefObject<PlotProps>): void {
