@@ -1,6 +1,6 @@
 """Throughput of whole trainings, learning included, beside the peers on equal settings: one thread, a fresh process each, taking turns.
 
-    python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,sac,pong] [--peers sb3,pfrl,tianshou,plain] [--repeat 3] [--pack 16]
+    python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,a3c,sac,pong] [--peers sb3,pfrl,tianshou,plain] [--repeat 3] [--pack 16]
 
 The rate leaves out start-up, and what the first learn takes longer than the second (compilation); the columns beside it hold both, and the
 rate with all of it. A peer that is not installed is left out: `make bench-peers` installs them all. Absolute figures drift from machine to

@@ -3,10 +3,12 @@
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+import psutil
 
 EVALUATION_EPISODES = 20
 _FIRST_EVALUATION_SEED = 10_000
@@ -51,5 +53,19 @@ def greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:
 
 
 def processor_seconds() -> float:
-    """Returns the processor time of this process and of those that it started and that are over."""
-    return time.process_time() + sum(os.times()[2:4])
+    """Returns the processor time of this process and of those that it started."""
+    own = os.times()
+    running = sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children())
+    return time.process_time() + own.children_user + own.children_system + running
+
+
+def children_mib() -> float:
+    """Returns the greatest resident memory so far of each process that this one started and that still runs, summed up."""
+    return sum(peak_mib(child.pid) for child in psutil.Process().children())
+
+
+def peak_mib(pid: int | str = "self") -> float:
+    """Returns the greatest resident memory of a process so far: that of who started it does not count, as it would in `getrusage`."""
+    with Path(f"/proc/{pid}/status").open() as lines:
+        kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kib) / 1024

@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from benchmarks._native import pack_of, training_of
-from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, processor_seconds
-from benchmarks._peers.tasks import A2cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
+from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, children_mib, processor_seconds
+from benchmarks._peers.tasks import A2cSettings, A3cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
 from palestra.contract.options import Submission
 from palestra.telemetry.spool import SpoolWriter
 from workers.build.assemble import Training
@@ -47,7 +47,7 @@ def train(trainings: list[Training], env_steps: int) -> Done:
         if clocks[-1].env_steps >= env_steps:
             break
     warm_up = (max(0.0, one - other) for one, other in zip(first, second, strict=True))
-    return Done(sum(clock.env_steps for clock in clocks), *warm_up)
+    return Done(sum(clock.env_steps for clock in clocks), *warm_up, children_mib())
 
 
 def turns_of(trainings: list[Training]) -> Iterator[None]:
@@ -103,7 +103,8 @@ def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
 def env_of(settings: Settings) -> dict[str, Any]:
     if isinstance(settings, AtariSettings):
         return {"preprocessing": {}, "kwargs": {"repeat_action_probability": 0.0}}
-    return {"num_envs": getattr(settings, "num_envs", 1)}
+    asynchronous = isinstance(settings, A3cSettings)
+    return {"num_envs": 1 if asynchronous else getattr(settings, "num_envs", 1)}
 
 
 def agent_of(settings: Settings) -> dict[str, Any]:
@@ -141,8 +142,9 @@ def agent_of(settings: Settings) -> dict[str, Any]:
                 "hidden_sizes": settings.hidden,
             }
         case A2cSettings():
+            asynchronous = isinstance(settings, A3cSettings)
             return {
-                "name": "a2c",
+                **({"name": "a3c", "processes": settings.num_envs} if asynchronous else {"name": "a2c"}),
                 "learning_rate": settings.learning_rate,
                 "rmsprop_decay": settings.rms_decay,
                 "rmsprop_epsilon": settings.rms_epsilon,

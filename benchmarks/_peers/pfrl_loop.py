@@ -21,8 +21,8 @@ from pfrl.nn import Branched, ConcatObsAndAction
 from pfrl.nn.lmbda import Lambda
 from pfrl.policies import SoftmaxCategoricalHead
 
-from benchmarks._peers.loops import Done, Loop
-from benchmarks._peers.tasks import A2cSettings, DqnSettings, PpoSettings, SacSettings, Task
+from benchmarks._peers.loops import Done, Loop, NotTrainedHereError
+from benchmarks._peers.tasks import A3cSettings, DqnSettings, PpoSettings, SacSettings, Task
 
 
 class OldEnv:
@@ -60,8 +60,10 @@ def build(task: Task, seed: int, env_steps: int) -> Loop:
             agent, train = serial(sac(task.settings, env, seed), env, env_steps, directory.name)
         case PpoSettings():
             agent, train = batch(task.settings, task.env, seed, env_steps, directory.name)
-        case A2cSettings():
+        case A3cSettings():
             agent, train = asynchronous(task.settings, task.env, seed, env_steps, directory.name)
+        case _:
+            raise NotTrainedHereError(f"the task {task.name} is not for PFRL")
     scale = float(env.action_space.high[0]) if isinstance(env.action_space, gymnasium.spaces.Box) else None
 
     def act(observation: np.ndarray) -> Any:
@@ -109,7 +111,7 @@ def batch(settings: PpoSettings, env_id: str, seed: int, env_steps: int, directo
     return agent, train
 
 
-def asynchronous(settings: A2cSettings, env_id: str, seed: int, env_steps: int, directory: str) -> Trained:
+def asynchronous(settings: A3cSettings, env_id: str, seed: int, env_steps: int, directory: str) -> Trained:
     model, processes = actor_critic(settings.hidden), settings.num_envs
     optimizer = pfrl.optimizers.SharedRMSpropEpsInsideSqrt(
         model.parameters(), lr=settings.learning_rate, eps=settings.rms_epsilon, alpha=settings.rms_decay

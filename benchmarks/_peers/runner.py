@@ -12,7 +12,6 @@ import os
 import sys
 import time
 import warnings
-from pathlib import Path
 
 from benchmarks._peers.tasks import TASKS
 
@@ -51,7 +50,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
     env_steps = options.env_steps or task.env_steps
     with contextlib.redirect_stdout(sys.stderr), _quiet():
         module = importlib.import_module(MODULES[options.peer])
-        from benchmarks._peers.loops import NotTrainedHereError, greedy_return, processor_seconds
+        from benchmarks._peers.loops import NotTrainedHereError, greedy_return, peak_mib, processor_seconds
 
         try:
             seeds = [int(seed) for seed in options.seeds.split(",")]
@@ -91,13 +90,6 @@ def _quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def peak_mib() -> float:
-    """Returns the greatest resident memory of this process so far: that of who started it does not count, as it would in `getrusage`."""
-    with Path("/proc/self/status").open() as lines:
-        kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
-    return int(kib) / 1024
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class PpoSettings:
 
 @dataclass(frozen=True, slots=True)
 class A2cSettings:
-    """Advantage actor-critic by five-step returns: two environments of one process, or one each of two processes."""
+    """Advantage actor-critic by five-step returns."""
 
     num_envs: int = 2
     rollout: int = 5
@@ -74,6 +74,11 @@ class A2cSettings:
     rms_decay: float = 0.99
     rms_epsilon: float = 1e-5
     hidden: tuple[int, ...] = (64, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class A3cSettings(A2cSettings):
+    """The same, asynchronous: each environment in a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,8 @@ TASKS: Final = {
         Task("dqn1", "DQN, an update per env_step", "CartPole-v1", 30_000, 3, DqnSettings(train_every=1), 5, 10),
         Task("dqn4", "DQN, an update per 4 env_steps", "CartPole-v1", 30_000, 3, DqnSettings(train_every=4), 5, 10),
         Task("ppo", "PPO, 8 environments", "CartPole-v1", 100_000, 3, PpoSettings(), None, 6),
-        Task("a2c", "A2C or A3C, 2 environments or processes", "CartPole-v1", 50_000, 2.5, A2cSettings()),
+        Task("a2c", "A2C, 2 environments", "CartPole-v1", 50_000, 2.5, A2cSettings(), peers=("sb3", "tianshou", "plain")),
+        Task("a3c", "A3C, 2 processes", "CartPole-v1", 50_000, 2.5, A3cSettings(), peers=("pfrl",)),
         Task("sac", "SAC, 256 x 256", "Pendulum-v1", 5_000, 1.15, SacSettings()),
         Task(
             "pong",
