@@ -49,7 +49,7 @@ class Compiled:
         self._identity = identity
         self._cudagraph = cudagraph
         self._made: dict[tuple[Any, ...], Callable[[Any, list[Tensor]], Any]] = {}
-        self._known = _Flat(None, (), ())
+        self._known = _Flat(object(), (), ())
         """The state that was returned last: it comes back with the next call, and code always returns tensors of one kind."""
 
     def __call__(self, *arguments: Any) -> Any:
