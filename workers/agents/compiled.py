@@ -22,6 +22,25 @@ Builder = Callable[[Iterator[Tensor]], Any]
 _log = structlog.get_logger()
 
 
+class Held:
+    """The state that the compiled updates of an agent write to: a new one each time would be memory that no cache holds.
+
+    It is written to by nobody else, and what they read of it is true until the next update.
+    """
+
+    def __init__(self) -> None:
+        self.flat = _Flat(object(), (), ())
+
+    def taken(self, state: Any) -> "_Flat":
+        """Returns a state with these numbers that may be written to: what is held already stays, all else is copied."""
+        if state is not self.flat.tree:
+            given, mine = _flat(state).leaves, self.flat.leaves
+            kept = [index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given)]
+            leaves = [leaf if stays else leaf.clone(memory_format=torch.contiguous_format) for leaf, stays in zip(given, kept, strict=True)]
+            self.flat = _flat(_builder(state)(iter(leaves)))
+        return self.flat
+
+
 class Compiled:
     """A pure function of nested tuples of tensors to a nested tuple of them, compiled at its first call with arguments of each kind.
 
@@ -34,6 +53,7 @@ class Compiled:
         like: Returns, quickly and without the compiler, a result of the structure that the function's has.
         identity: What tells the function from every other one, see `workers.agents.machine_code.identity_of`.
         cudagraph: Replay the kernels as one CUDA graph.
+        held: Where the first argument is a state and the first part of the result the one after it: on the CPU this one is written to.
     """
 
     def __init__(
@@ -44,19 +64,19 @@ class Compiled:
         like: Callable[..., Any],
         identity: str | None,
         cudagraph: bool = False,
+        held: Held | None = None,
     ) -> None:
         self._function, self._fallback, self._like = function, fallback, like
         self._identity = identity
         self._cudagraph = cudagraph
+        self._held = held
         self._made: dict[tuple[Any, ...], Callable[[Any, list[Tensor]], Any]] = {}
-        self._known = _Flat(object(), (), ())
-        """The state that was returned last: it comes back with the next call, and code always returns tensors of one kind."""
 
     def __call__(self, *arguments: Any) -> Any:
         leaves: list[Tensor] = []
         key: list[Any] = [torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()]
-        for argument in arguments:
-            flat = self._known if argument is self._known.tree else _flat(argument)
+        for index, argument in enumerate(arguments):
+            flat = self._held.taken(argument) if self._held is not None and not index else _flat(argument)
             leaves += flat.leaves
             key.append(flat.signature)
         made = self._made.get(tuple(key))
@@ -82,23 +102,25 @@ class Compiled:
             tell_of_determinism()
             whole = torch.compile(self._function, fullgraph=True, dynamic=False, mode="reduce-overhead" if self._cudagraph else None)
             return lambda arguments, _: whole(*arguments)
-        given = _builder(arguments)
+        given, held = _builder(arguments), self._held
+        written = 0 if held is None else len(held.flat.leaves)
 
         def flat(*tensors: Tensor) -> list[Tensor]:
             parts = list[Tensor]()
             _flatten(self._function(*given(iter(tensors))), parts, [])
-            return parts
+            _write(tensors[:written], parts[:written])
+            return parts[written:]
 
-        code = machine_code(self._identity, repr(key), flat, leaves)
-        build = _builder(self._like(*arguments))
-        first = _flat(build(iter(code(leaves)))[0])
-        count, signature = len(first.leaves), first.signature
+        identity = self._identity and f"{self._identity}, {written} in place"
+        code, like = machine_code(identity, repr(key), flat, leaves), self._like(*arguments)
+        if held is None:
+            build = _builder(like)
+            return lambda _, leaves: build(iter(code(leaves)))
+        beside, make = [_builder(part) for part in like[1:]], getattr(type(like), "_make", tuple)
 
         def run(_: Any, leaves: list[Tensor]) -> Any:
-            parts = code(leaves)
-            result = build(iter(parts))
-            self._known = _Flat(result[0], parts[:count], signature)
-            return result
+            parts = iter(code(leaves))
+            return make([held.flat.tree, *(part(parts) for part in beside)])
 
         return run
 
@@ -116,6 +138,20 @@ def _flat(tree: Any) -> _Flat:
     signature: list[Any] = []
     _flatten((tree,), leaves, signature)
     return _Flat(tree, leaves, tuple(signature))
+
+
+def _write(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Writes to each tensor what stands at its place, which may be another of the tensors."""
+    own = [_memory(tensor) for tensor in tensors]
+    moved = [(tensor, value) for tensor, value, place in zip(tensors, values, own, strict=True) if _memory(value) != place]
+    for tensor, value in [(tensor, value.clone() if _memory(value) in own else value) for tensor, value in moved]:
+        tensor.copy_(value)
+
+
+def _memory(tensor: Tensor) -> int:
+    """Returns what tells the memory of a tensor from that of others, also while it is traced."""
+    place: int = tensor.untyped_storage()._cdata  # noqa: SLF001 - it has no address then
+    return place
 
 
 def _flatten(tree: Any, leaves: list[Tensor], signature: list[Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from workers.agents.compiled import Compiled
+from workers.agents.compiled import Compiled, Held
 from workers.agents.machine_code import identity_of
 from workers.agents.state import map_tensors
 from workers.core.types import CompileMode
@@ -40,8 +40,8 @@ def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Asid
     return gradient, value.detach(), tuple(one.detach() for one in aside)
 
 
-def runnable(update: Callable[..., Any], *, mode: CompileMode) -> Callable[..., Any]:
-    """Returns `update(gradient, ...)` as a function of the remaining arguments, run in one of the three ways."""
+def runnable(update: Callable[..., Any], *, mode: CompileMode, held: Held | None = None) -> Callable[..., Any]:
+    """Returns `update(gradient, ...)` as a function of the remaining arguments, run in one of the three ways; `held` as in `Compiled`."""
 
     def eagerly(*arguments: Any) -> Any:
         with torch.no_grad():
@@ -52,10 +52,10 @@ def runnable(update: Callable[..., Any], *, mode: CompileMode) -> Callable[..., 
 
     if mode == "eager":
         return eagerly
-    return Compiled(whole, fallback=eagerly, like=eagerly, identity=identity_of(update), cudagraph=mode == "cudagraph")
+    return Compiled(whole, fallback=eagerly, like=eagerly, identity=identity_of(update), cudagraph=mode == "cudagraph", held=held)
 
 
-def stacked(update: Callable[..., Any], *, mode: CompileMode) -> Callable[[Any, Any], Any]:
+def stacked(update: Callable[..., Any], *, mode: CompileMode, held: Held | None = None) -> Callable[[Any, Any], Any]:
     """Returns `update(gradient, state, batch)` as a function of n states and n batches, stacked along a new first dimension."""
     together = torch.func.vmap(functools.partial(update, functional_gradient))
     lone = runnable(update, mode="eager")
@@ -74,7 +74,7 @@ def stacked(update: Callable[..., Any], *, mode: CompileMode) -> Callable[[Any, 
         return eagerly
     identity, like = identity_of(update), functools.partial(alone, 0)
     named = identity and f"stacked {identity}"
-    return Compiled(together, fallback=eagerly, like=like, identity=named, cudagraph=mode == "cudagraph")
+    return Compiled(together, fallback=eagerly, like=like, identity=named, cudagraph=mode == "cudagraph", held=held)
 
 
 def rows_of(stack: Any) -> int:

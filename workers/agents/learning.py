@@ -44,13 +44,14 @@ class LearningAgent(Generic[A]):
 
     @property
     def learning_state(self) -> Any:
-        """The named tuple that an update replaces."""
+        """The named tuple that an update replaces, or writes to; see `workers.agents.compiled.Held`."""
         return self._state
 
     @learning_state.setter
     def learning_state(self, state: Any) -> None:
-        self._state = state
-        self._named = self._arrays = None
+        if state is not self._state:  # what views show of one that was written to is true
+            self._state = state
+            self._named = self._arrays = None
 
     @property
     def learning_rate(self) -> float:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.algorithm import between_of, cycle_of
+from workers.agents.compiled import Held
 from workers.agents.gradients import stacked
 from workers.agents.pack_replay import ReplaysTogether
 from workers.agents.pack_rollout import RolloutsTogether
@@ -78,7 +79,8 @@ class Pack:
         self._algorithm: Any = first.algorithm
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
         cycle = cycle_of(cast("Any", first.algorithm))
-        updates = {update: stacked(update, mode=mode) for update in cycle}
+        held = None if getattr(first.parts, "target_kl", None) is not None else Held()  # where some wait, the state before is needed
+        updates = {update: stacked(update, mode=mode, held=held) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
         self._between = between_of(cast("Any", first.algorithm))
         self._rows = list(range(len(agents)))
@@ -114,7 +116,7 @@ class Pack:
         if self._behind[index]:
             self._behind[index] = False
             row = self._rows.index(index)
-            agent.learning_state = map_tensors(lambda leaf: leaf[row], self._stack)
+            agent.learning_state = map_tensors(lambda leaf: leaf[row].clone(), self._stack)
         return agent
 
     def load(self, index: int, state: StateTree) -> None:
@@ -186,11 +188,12 @@ class Pack:
             made = self._together.phase
             state, reports, errors = self._cycle[made % len(self._cycle)](self._stack, self._filled(batch))
             state = self._between(state, made + 1)
-            self._stack = state if has_one is None else self._only(has_one, state)
+            state = state if has_one is None else self._only(has_one, state)
+            if state is not self._stack:
+                self._stack, self._arrays = state, None
             self._together.note(*map(self._of_live, (reports, errors)))
             for index in self.live:
                 self._behind[index] = True
-        self._arrays = None
         self._reports = dict(zip(self.live, self._together.concluded(), strict=True))
 
     def _should_shrink(self) -> bool:

@@ -15,6 +15,7 @@ from torch import Tensor
 from workers.agents.actions import Actions
 from workers.agents.algorithm import Algorithm, Batch, between_of, cycle_of
 from workers.agents.base import Counted
+from workers.agents.compiled import Held
 from workers.agents.gradients import runnable
 from workers.agents.learning import LearningAgent
 from workers.core.rng import derive_generator, generator_state, load_generator_state
@@ -67,8 +68,8 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         super().__init__(parts.algorithm, parts.learning_rate, context)
         self.memory = parts.memory
         self._parts = parts
-        cycle = cycle_of(parts.algorithm)
-        runnables = {update: runnable(update, mode=context.compile) for update in cycle}
+        cycle, held = cycle_of(parts.algorithm), Held()
+        runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
         self._cycle = [runnables[update] for update in cycle]
         self._between = between_of(parts.algorithm)
         self._generator = derive_generator(context.seed, "agent/noise")

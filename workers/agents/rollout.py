@@ -14,6 +14,7 @@ from torch import Tensor
 
 from workers.agents.actor_critic import ActorCritic, Batch
 from workers.agents.algorithm import Acting, Updated
+from workers.agents.compiled import Held
 from workers.agents.gradients import Gradient, runnable
 from workers.agents.learning import LearningAgent
 from workers.agents.normalising import Normalisers
@@ -95,7 +96,7 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         self._parts = parts
         self.policy = algorithm.model.policy
         self.num_envs = context.num_envs
-        self._update = runnable(algorithm.update, mode=context.compile)
+        self._update = runnable(algorithm.update, mode=context.compile, held=Held())
         self._odd_update = runnable(algorithm.update, mode="eager")
         self._usual = self._sizes(parts.vector_steps * context.num_envs if parts.compiles else 0)
         self.draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)

@@ -1,4 +1,4 @@
-"""The learning state of an agent: a named tuple of tensors, or of such tuples, that an update replaces and never writes to."""
+"""The learning state of an agent: a named tuple of tensors, or of such tuples, that an update replaces."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
@@ -66,7 +66,7 @@ def load_state(template: S, tree: StateTree, layouts: Layouts) -> S:
 def _tree(field: Any, layout: Layout | None) -> Any:
     if not isinstance(field, Tensor):
         return state_tree(field, {})
-    return field if layout is None else {name: part.clone() for name, part in layout.split(field).items()}
+    return field.clone() if layout is None else {name: part.clone() for name, part in layout.split(field).items()}
 
 
 def _loaded(template: Any, stored: Any, layout: Layout | None) -> Any:

@@ -14,11 +14,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters
+from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters, Td3Parameters
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience
-from workers.agents import a2c, compiled, dqn, machine_code, sac
+from workers.agents import a2c, compiled, dqn, machine_code, sac, td3
 from workers.agents.algorithm import Batch
-from workers.agents.compiled import MOST_SIGNATURES, Compiled
+from workers.agents.compiled import MOST_SIGNATURES, Compiled, Held
 from workers.agents.gradients import runnable, stacked
 from workers.agents.state import map_tensors
 
@@ -32,6 +32,11 @@ def function(state: State, rows: Tensor) -> tuple[State, Tensor]:
     """Depends on the number of rows, which a trace holds as a constant."""
     mean = rows.sum(0) / len(rows)
     return State(state.weight - mean * state.inner[0], tuple(one + 1 for one in state.inner)), mean.sum() * len(state.inner)
+
+
+def exchanged(state: State, rows: Tensor) -> tuple[State, Tensor]:
+    """Leaves one part as it is."""
+    return State(state.weight, (state.inner[0] + rows.sum(),)), rows.mean()
 
 
 def state_of(width: int = 3, dtype: torch.dtype = torch.float32, extra: int = 1) -> State:
@@ -66,11 +71,15 @@ def rows_of(count: int, width: int = 3, dtype: torch.dtype = torch.float32) -> T
     return torch.arange(count * width, dtype=dtype).reshape(count, width).sin()
 
 
+def assert_equal(found: object, expected: object) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
 def assert_right(quick: Compiled, state: State, rows: Tensor) -> None:
     (found, value), (expected, wanted) = quick(state, rows), function(state, rows)
     assert isinstance(found, State)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    torch.testing.assert_close(value, wanted, rtol=0, atol=0)
+    assert_equal(found, expected)
+    assert_equal(value, wanted)
     assert found.weight.dtype is state.weight.dtype
 
 
@@ -101,17 +110,47 @@ def test_other_numbers_of_the_same_kind_share_code(traces) -> None:
     assert len(traces) == 1
 
 
-def test_a_state_that_comes_back_is_known_only_as_long_as_it_is_that_one(traces) -> None:
-    quick = made_of(function)
-    for width, count in ((3, 4), (5, 4), (3, 6)):
-        state = state_of(width)
-        for step in range(3):
-            rows = rows_of(count, width) * step
-            assert_right(quick, state, rows)
-            state, _ = quick(state, rows)
-            assert_right(quick, state._replace(weight=state.weight * 2), rows)
-            assert_right(quick, state, rows)
-    assert len(traces) == 3
+def test_a_held_state_is_written_to_and_equals_the_one_that_a_pure_function_returns(traces) -> None:
+    first, held = state_of(), Held()
+    quick = Compiled(function, fallback=fails, like=function, identity=None, held=held)
+    found, expected = first, first
+    for step in range(8):
+        rows = rows_of(4) * step
+        (found, value), (expected, wanted) = quick(found, rows), function(expected, rows)
+        assert_equal(found, expected)
+        assert_equal(value, wanted)
+        assert found is held.flat.tree
+        if step == 3:  # as a target network is replaced between updates: by a tensor that stands at another place too
+            found, expected = (State(one.inner[0] * torch.ones(3), one.inner) for one in (found, expected))
+        if step == 5:
+            found, expected = (one._replace(inner=(one.weight.sum(),)) for one in (found, expected))
+    assert_equal(first, state_of())
+    assert len(traces) == 1
+
+
+def test_only_what_is_held_is_written_to(traces) -> None:
+    held = Held()
+    one, other = (Compiled(update, fallback=fails, like=update, identity=None, held=held) for update in (function, exchanged))
+    state, _ = one(State(torch.ones(3), (torch.tensor(2.0),)), rows_of(4))
+    before = map_tensors(torch.clone, state)
+    copy = map_tensors(torch.clone, state)
+    replaced = state._replace(weight=copy.weight)
+    after, _ = other(replaced, rows_of(4))
+    assert_equal(copy, before)
+    assert_equal(after, exchanged(before, rows_of(4))[0])
+    assert len(traces) == 2
+
+
+def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None:
+    def turned(state: tuple[Tensor, ...], rows: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        first, second, third = state
+        return (second, third, first), rows.sum()
+
+    quick = Compiled(turned, fallback=fails, like=turned, identity=None, held=Held())
+    state, _ = quick((torch.tensor(1.0), torch.tensor(2.0), torch.tensor(3.0)), rows_of(4))
+    assert [float(one) for one in state] == [2.0, 3.0, 1.0]
+    assert [float(one) for one in quick(state, rows_of(4))[0]] == [3.0, 1.0, 2.0]
+    assert len(traces) == 1
 
 
 def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces) -> None:
@@ -165,10 +204,12 @@ def test_what_cannot_be_compiled_runs_as_it_stands_and_says_so_once(monkeypatch)
     assert [(one["event"], one["error"]) for one in logs] == [("agent.compile_failed", "RuntimeError: no C++ compiler")]
 
 
+TWO_ACTIONS = spaces.Box(-2, 2, (2,), np.float32)
 BUILDS = {
-    "dqn": (dqn.build, DqnParameters(batch_size=16, hidden_sizes=(16,)), spaces.Discrete(4)),
+    "dqn": (dqn.build, DqnParameters(batch_size=16, hidden_sizes=(16,), target_update_every=2), spaces.Discrete(4)),
     "a2c": (a2c.build, A2cParameters(rollout_steps=20, hidden_sizes=(16,)), spaces.Discrete(4)),
-    "sac": (sac.build, SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), spaces.Box(-2, 2, (2,), np.float32)),
+    "sac": (sac.build, SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS),
+    "td3": (td3.build, Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS),
 }
 
 
@@ -183,12 +224,11 @@ def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_
         return agent
 
     whole = learnt(build(hyper, context(space, compile="compiled")), range(2))
-    state, memory = whole.state_dict(), whole.memory.state_dict()
-    copies = map_copy(state), map_copy(memory)
+    state, memory = whole.state_dict(), map_copy(whole.memory.state_dict())
     learnt(whole, range(2, 4))
     again = build(hyper, context(space, compile="compiled"))
-    again.load_state_dict(copies[0])
-    again.memory.load_state_dict(copies[1])
+    again.load_state_dict(state)
+    again.memory.load_state_dict(memory)
     assert_same_state(learnt(again, range(2, 4)).state_dict(), whole.state_dict())
     kinds = len(traces)
     whole.learning_rate = 0.0
@@ -198,7 +238,7 @@ def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_
     with whole.eval_mode():
         whole.act(np.stack([BOX.sample()]), explore=False)
     learnt(whole, [5])
-    assert len(traces) == kinds == 2  # one of each agent
+    assert len(traces) == kinds == 2 * len(set(whole._cycle if name == "td3" else [whole._update]))  # those of two agents
 
 
 def map_copy(tree):

@@ -12,13 +12,13 @@ from palestra.contract.agents import C51Parameters, DqnParameters, IqnParameters
 from palestra.contract.envs import EnvSpec
 from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
-from workers.agents import c51, dqn, gradients, iqn, pack, ppo, rainbow
+from workers.agents import c51, compiled, dqn, gradients, iqn, machine_code, pack, ppo, rainbow
 from workers.agents.gradients import eager_gradient, stacked
 from workers.agents.pack import Pack
 from workers.agents.state import map_tensors
 from workers.collect.collector import VectorCollector
 from workers.collect.pack import PackCollector
-from workers.core.types import AgentContext, StopReason, Unit
+from workers.core.types import AgentContext, CompileMode, StopReason, Unit
 from workers.envs.make import make_vector
 from workers.loop.engine import Engine
 from workers.loop.lockstep import lockstep
@@ -112,7 +112,9 @@ def test_a_pack_learns_from_one_stream_what_each_learns_alone(name: str, how: An
 class Runs:
     """Engines of three runs on CartPole, each alone or all as a pack."""
 
-    def __init__(self, case, *, together: bool, budgets: tuple[int, ...] = (192, 192, 192), num_envs: int = 2) -> None:
+    def __init__(
+        self, case, *, together: bool, budgets: tuple[int, ...] = (192, 192, 192), num_envs: int = 2, mode: CompileMode = "eager"
+    ) -> None:
         build, hyper = case
         self.envs = [make_vector(EnvSpec(id="CartPole-v1", num_envs=num_envs)) for _ in SEEDS]
         space = gym.make("CartPole-v1")
@@ -120,7 +122,7 @@ class Runs:
         collectors: list[Any] = [VectorCollector(env, agent, seed) for env, agent, seed in zip(self.envs, self.agents, SEEDS, strict=True)]
         faces: list[Any] = list(self.agents)
         if together:
-            self.pack = Pack(self.agents, "eager")
+            self.pack = Pack(self.agents, mode)
             collectors, faces = PackCollector(self.pack, collectors).members, self.pack.members
         self.traces: list[list[Any]] = [[] for _ in SEEDS]
         self.recorders = [FakeRecorder(trace) for trace in self.traces]
@@ -186,6 +188,23 @@ def test_members_that_end_early_leave_and_the_others_go_on(case, is_compiled: bo
     for packed, lone in zip(states_of(together), states_of(alone), strict=True):
         assert_close(packed["agent"], lone["agent"])
         assert_close(packed["memory"], lone["memory"])
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo"])
+def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_learnt(name: str, monkeypatch) -> None:
+    def traced(identity, signature, function, examples):
+        del identity, signature
+        graph = machine_code._traced(function, examples)
+        return lambda leaves: graph(*leaves)
+
+    monkeypatch.setattr(compiled, "machine_code", traced)
+    case, budgets = PACKABLE[name], (64, 192, 128)
+    together, alone = Runs(case, together=True, budgets=budgets, mode="compiled"), Runs(case, together=False, budgets=budgets)
+    together.run(together=True)
+    alone.run(together=False)
+    assert len(together.pack._rows) == 3
+    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+        assert_close(packed["agent"], lone["agent"])
 
 
 def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
