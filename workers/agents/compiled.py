@@ -32,12 +32,19 @@ class Held:
         self.flat = _Flat(object(), (), ())
 
     def taken(self, state: Any) -> "_Flat":
-        """Returns a state with these numbers that may be written to: what is held already stays, all else is copied."""
-        if state is not self.flat.tree:
-            given, mine = _flat(state).leaves, self.flat.leaves
-            kept = [index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given)]
-            leaves = [leaf if stays else leaf.clone(memory_format=torch.contiguous_format) for leaf, stays in zip(given, kept, strict=True)]
-            self.flat = _flat(_builder(state)(iter(leaves)))
+        """Returns a state with these numbers that may be written to: what is held already stays, all else is copied.
+
+        One on a device is returned as it is: what is compiled for that writes to nothing.
+        """
+        if state is self.flat.tree:
+            return self.flat
+        given, mine = _flat(state), self.flat.leaves
+        if any(not leaf.is_cpu for leaf in given.leaves):
+            return given
+        kept = [index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given.leaves)]
+        each = zip(given.leaves, kept, strict=True)
+        leaves = [leaf if stays else leaf.clone(memory_format=torch.contiguous_format) for leaf, stays in each]
+        self.flat = _flat(_builder(state)(iter(leaves)))
         return self.flat
 
 

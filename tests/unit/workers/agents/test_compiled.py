@@ -141,6 +141,11 @@ def test_only_what_is_held_is_written_to(traces) -> None:
     assert len(traces) == 2
 
 
+def test_a_state_on_a_device_is_not_copied() -> None:
+    state = map_tensors(lambda leaf: leaf.to("meta"), state_of())
+    assert Held().taken(state).tree is state
+
+
 def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None:
     def turned(state: tuple[Tensor, ...], rows: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         first, second, third = state
