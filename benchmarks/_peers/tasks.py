@@ -78,7 +78,12 @@ class A2cSettings:
 
 @dataclass(frozen=True, slots=True)
 class A3cSettings(A2cSettings):
-    """The same, asynchronous: each environment in a process of its own."""
+    """The same, asynchronous: each environment in a process of its own. With an epsilon as small as A2C's it does not settle anywhere."""
+
+    rollout: int = 8
+    entropy: float = 0.01
+    learning_rate: float = 7e-3
+    rms_epsilon: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
