@@ -101,15 +101,18 @@ def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
 
 
 def env_of(settings: Settings) -> dict[str, Any]:
-    if isinstance(settings, AtariSettings):
-        return {"preprocessing": {}, "kwargs": {"repeat_action_probability": 0.0}}
-    asynchronous = isinstance(settings, A3cSettings)
-    return {"num_envs": 1 if asynchronous else getattr(settings, "num_envs", 1)}
+    match settings:
+        case AtariSettings():
+            return {"preprocessing": {}, "kwargs": {"repeat_action_probability": 0.0}}
+        case A3cSettings():
+            return {}
+        case _:
+            return {"num_envs": getattr(settings, "num_envs", 1)}
 
 
 def agent_of(settings: Settings) -> dict[str, Any]:
     match settings:
-        case DqnSettings() | AtariSettings():
+        case DqnSettings():
             return {
                 "name": "dqn",
                 "learning_rate": settings.learning_rate,
@@ -124,7 +127,7 @@ def agent_of(settings: Settings) -> dict[str, Any]:
                 "epsilon_end": settings.epsilon_end,
                 "epsilon_decay_steps": settings.epsilon_steps,
                 "max_grad_norm": None,
-                "hidden_sizes": settings.hidden if isinstance(settings, DqnSettings) else (settings.features,),
+                "hidden_sizes": settings.hidden,
             }
         case PpoSettings():
             return {

@@ -21,7 +21,7 @@ from pfrl.nn import Branched, ConcatObsAndAction
 from pfrl.nn.lmbda import Lambda
 from pfrl.policies import SoftmaxCategoricalHead
 
-from benchmarks._peers.loops import Done, Loop, NotTrainedHereError
+from benchmarks._peers.loops import Done, Loop
 from benchmarks._peers.tasks import A3cSettings, DqnSettings, PpoSettings, SacSettings, Task
 
 
@@ -62,8 +62,6 @@ def build(task: Task, seed: int, env_steps: int) -> Loop:
             agent, train = batch(task.settings, task.env, seed, env_steps, directory.name)
         case A3cSettings():
             agent, train = asynchronous(task.settings, task.env, seed, env_steps, directory.name)
-        case _:
-            raise NotTrainedHereError(f"the task {task.name} is not for PFRL")
     scale = float(env.action_space.high[0]) if isinstance(env.action_space, gymnasium.spaces.Box) else None
 
     def act(observation: np.ndarray) -> Any:

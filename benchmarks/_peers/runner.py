@@ -37,6 +37,8 @@ def main() -> None:
     parser.add_argument("--env-steps", type=int, help="shorter or longer than the task")
     parser.add_argument("--started", type=float, default=None, help="when this process was started, in seconds since the epoch")
     options = parser.parse_args()
+    if options.peer not in {"palestra", *TASKS[options.task].peers}:
+        parser.error(f"{options.peer} does not train {options.task}")
     started = options.started or time.time()
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     print(json.dumps(measure(options, started)))
@@ -50,7 +52,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
     env_steps = options.env_steps or task.env_steps
     with contextlib.redirect_stdout(sys.stderr), _quiet():
         module = importlib.import_module(MODULES[options.peer])
-        from benchmarks._peers.loops import NotTrainedHereError, greedy_return, peak_mib, processor_seconds
+        from benchmarks._peers.loops import NotTrainedHereError, children_seconds, greedy_return, peak_mib, processor_seconds
 
         try:
             seeds = [int(seed) for seed in options.seeds.split(",")]
@@ -59,9 +61,9 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         except NotTrainedHereError as error:
             return {"peer": label, "task": task.name, "left_out": str(error)}
         setup = time.time() - started
-        began, began_cpu = time.perf_counter(), processor_seconds()
+        began, began_cpu = time.perf_counter(), processor_seconds() + children_seconds()
         done = loop.train()
-        seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() - began_cpu
+        seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() + children_seconds() - began_cpu
         peak = peak_mib() + done.children_mib
         mean_return = round(greedy_return(task.env, loop.act), 1) if task.is_judged else None
         loop.close()

@@ -28,7 +28,7 @@ def model_of(task: Task, seed: int, env_steps: int) -> Any:
     settings = task.settings
     common: dict[str, Any] = {"seed": seed, "device": "cpu", "gamma": settings.gamma, "learning_rate": settings.learning_rate}
     match settings:
-        case DqnSettings() | AtariSettings():
+        case DqnSettings():
             return DQN(
                 **q_network(task, settings),
                 buffer_size=settings.buffer,
@@ -57,13 +57,13 @@ def model_of(task: Task, seed: int, env_steps: int) -> Any:
             return on_policy(task.env, settings, common)
 
 
-def q_network(task: Task, settings: DqnSettings | AtariSettings) -> dict[str, Any]:
-    if isinstance(settings, DqnSettings):
+def q_network(task: Task, settings: DqnSettings) -> dict[str, Any]:
+    if not isinstance(settings, AtariSettings):
         return {"policy": "MlpPolicy", "env": task.env, "policy_kwargs": {"net_arch": list(settings.hidden)}}
     import ale_py  # noqa: F401 - it names its games
 
     env = make_atari_env(task.env, env_kwargs={"frameskip": 1, "repeat_action_probability": 0.0})
-    network = {"features_extractor_kwargs": {"features_dim": settings.features}}
+    network = {"features_extractor_kwargs": {"features_dim": settings.hidden[0]}}
     thrifty = {"optimize_memory_usage": True, "replay_buffer_kwargs": {"handle_timeout_termination": False}}
     return {"policy": "CnnPolicy", "env": VecFrameStack(env, 4), "policy_kwargs": network, **thrifty}
 

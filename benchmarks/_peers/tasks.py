@@ -24,22 +24,18 @@ class DqnSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class AtariSettings:
-    """Deep Q-learning on screens: preprocessing, network and rewards of Mnih et al. 2015, Adam and Huber loss."""
+class AtariSettings(DqnSettings):
+    """The same on screens: preprocessing, convolutions and rewards of Mnih et al. 2015."""
 
     train_every: int = 4
     batch: int = 32
     buffer: int = 10_000
-    learning_starts: int = 1_000
-    gamma: float = 0.99
     target_every: int = 250
-    """Updates from one copy of the online network to the next."""
-    epsilon_start: float = 1.0
     epsilon_end: float = 0.01
     epsilon_steps: int = 30_000
     learning_rate: float = 1e-4
-    features: int = 512
-    """Units of the layer after the convolutions."""
+    hidden: tuple[int, ...] = (512,)
+    """Units of the layers after the convolutions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +95,7 @@ class SacSettings:
     hidden: tuple[int, ...] = (256, 256)
 
 
-Settings = DqnSettings | AtariSettings | PpoSettings | A2cSettings | SacSettings
+Settings = DqnSettings | PpoSettings | A2cSettings | SacSettings
 
 PEERS: Final = {"sb3": "stable-baselines3", "pfrl": "pfrl", "tianshou": "tianshou", "plain": ""}
 """The pip distribution of each peer; `plain` is a single-file loop that stands here."""

@@ -32,19 +32,12 @@ class Held:
         self.flat = _Flat(object(), (), ())
 
     def taken(self, state: Any) -> "_Flat":
-        """Returns a state with these numbers that may be written to: what is held already stays, all else is copied.
-
-        One on a device is returned as it is: what is compiled for that writes to nothing.
-        """
-        if state is self.flat.tree:
-            return self.flat
-        given, mine = _flat(state), self.flat.leaves
-        if any(not leaf.is_cpu for leaf in given.leaves):
-            return given
-        kept = [index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given.leaves)]
-        each = zip(given.leaves, kept, strict=True)
-        leaves = [leaf if stays else leaf.clone(memory_format=torch.contiguous_format) for leaf, stays in each]
-        self.flat = _flat(_builder(state)(iter(leaves)))
+        """Returns a state with these numbers that may be written to: what is held already stays, all else is copied."""
+        if state is not self.flat.tree:
+            given, mine = _flat(state), self.flat.leaves
+            kept = [index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given.leaves)]
+            leaves = [leaf if stays else _copied(leaf) for leaf, stays in zip(given.leaves, kept, strict=True)]
+            self.flat = _Flat(_builder(state)(iter(leaves)), leaves, given.signature)
         return self.flat
 
 
@@ -82,8 +75,9 @@ class Compiled:
     def __call__(self, *arguments: Any) -> Any:
         leaves: list[Tensor] = []
         key: list[Any] = [torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()]
-        for index, argument in enumerate(arguments):
-            flat = self._held.taken(argument) if self._held is not None and not index else _flat(argument)
+        held = self._held
+        for argument in arguments:
+            flat = held.flat if held is not None and argument is held.flat.tree else _flat(argument)
             leaves += flat.leaves
             key.append(flat.signature)
         made = self._made.get(tuple(key))
@@ -110,7 +104,7 @@ class Compiled:
             whole = torch.compile(self._function, fullgraph=True, dynamic=False, mode="reduce-overhead" if self._cudagraph else None)
             return lambda arguments, _: whole(*arguments)
         given, held = _builder(arguments), self._held
-        written = 0 if held is None else len(held.flat.leaves)
+        written = 0 if held is None else len(_flat(arguments[0]).leaves)
 
         def flat(*tensors: Tensor) -> list[Tensor]:
             parts = list[Tensor]()
@@ -125,9 +119,10 @@ class Compiled:
             return lambda _, leaves: build(iter(code(leaves)))
         beside, make = [_builder(part) for part in like[1:]], getattr(type(like), "_make", tuple)
 
-        def run(_: Any, leaves: list[Tensor]) -> Any:
-            parts = iter(code(leaves))
-            return make([held.flat.tree, *(part(parts) for part in beside)])
+        def run(arguments: Any, leaves: list[Tensor]) -> Any:
+            own = held.taken(arguments[0])
+            parts = iter(code([*own.leaves, *leaves[written:]]))
+            return make([own.tree, *(part(parts) for part in beside)])
 
         return run
 
@@ -145,6 +140,11 @@ def _flat(tree: Any) -> _Flat:
     signature: list[Any] = []
     _flatten((tree,), leaves, signature)
     return _Flat(tree, leaves, tuple(signature))
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    """Returns a copy with the same steps: code is made for these."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
 def _write(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:

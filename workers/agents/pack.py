@@ -44,6 +44,8 @@ class Together(Protocol):
 
     memories: Sequence[Memory]
     """What stands for the memory of each agent."""
+    some_may_wait: bool
+    """Whether a batch may be one of some agents only."""
 
     @property
     def phase(self) -> int:
@@ -79,7 +81,7 @@ class Pack:
         self._algorithm: Any = first.algorithm
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
         cycle = cycle_of(cast("Any", first.algorithm))
-        held = None if getattr(first.parts, "target_kl", None) is not None else Held()  # where some wait, the state before is needed
+        held = None if self._together.some_may_wait else Held()  # theirs is the state before
         updates = {update: stacked(update, mode=mode, held=held) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
         self._between = between_of(cast("Any", first.algorithm))

@@ -28,6 +28,8 @@ class ReplaysTogether:
         agents: Of one definition; nothing is stored in their memories yet.
     """
 
+    some_may_wait = False
+
     def __init__(self, agents: Sequence[ReplayAgent]) -> None:
         first = agents[0]
         self._every = self._agents = list(agents)

@@ -31,6 +31,7 @@ class RolloutsTogether:
 
     def __init__(self, agents: Sequence[RolloutAgent]) -> None:
         self._every = self._agents = list(agents)
+        self.some_may_wait = agents[0].parts.target_kl is not None
         self.memories: Sequence[Memory] = [agent.memory for agent in agents]
         self._draws: JoinedBlocks | None = None
         self._raw: list[Array] = []

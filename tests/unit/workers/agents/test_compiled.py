@@ -16,7 +16,7 @@ from torch import Tensor
 
 from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters, Td3Parameters
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience
-from workers.agents import a2c, compiled, dqn, machine_code, sac, td3
+from workers.agents import a2c, compiled, dqn, sac, td3
 from workers.agents.algorithm import Batch
 from workers.agents.compiled import MOST_SIGNATURES, Compiled, Held
 from workers.agents.gradients import runnable, stacked
@@ -41,21 +41,6 @@ def exchanged(state: State, rows: Tensor) -> tuple[State, Tensor]:
 
 def state_of(width: int = 3, dtype: torch.dtype = torch.float32, extra: int = 1) -> State:
     return State(torch.arange(width, dtype=dtype), tuple(torch.tensor(0.5 + i, dtype=dtype) for i in range(extra)))
-
-
-@pytest.fixture
-def traces(monkeypatch):
-    """The graphs that were made, which run as they are."""
-    made = []
-
-    def kept(identity, signature, function, examples):
-        del identity, signature
-        made.append(examples)
-        graph = machine_code._traced(function, examples)
-        return lambda leaves: graph(*leaves)
-
-    monkeypatch.setattr(compiled, "machine_code", kept)
-    return made
 
 
 def fails(*arguments):
@@ -141,9 +126,32 @@ def test_only_what_is_held_is_written_to(traces) -> None:
     assert len(traces) == 2
 
 
-def test_a_state_on_a_device_is_not_copied() -> None:
-    state = map_tensors(lambda leaf: leaf.to("meta"), state_of())
-    assert Held().taken(state).tree is state
+def test_a_state_is_copied_only_where_code_writes_to_it(monkeypatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no C++ compiler")
+
+    monkeypatch.setattr(compiled, "machine_code", broken)
+    held, given = Held(), list[State]()
+
+    def plainly(state: State, rows: Tensor) -> tuple[State, Tensor]:
+        given.append(state)
+        return function(state, rows)
+
+    quick, state = Compiled(function, fallback=plainly, like=function, identity=None, held=held), state_of()
+    for _ in range(3):
+        asked = state
+        state, _ = quick(state, rows_of(4))
+        assert given[-1] is asked
+        assert not held.flat.leaves
+
+
+def test_a_copy_has_the_steps_that_code_was_made_for(traces) -> None:
+    held = Held()
+    quick, apart = Compiled(function, fallback=fails, like=function, identity=None, held=held), torch.arange(6.0)[::2]
+    found, _ = quick(State(apart, (torch.tensor(0.5),)), rows_of(4))
+    assert found.weight.stride() == apart.stride()
+    assert_equal(found, function(State(apart, (torch.tensor(0.5),)), rows_of(4))[0])
+    assert_equal(apart, torch.tensor([0.0, 2.0, 4.0]))
 
 
 def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None:
@@ -211,16 +219,17 @@ def test_what_cannot_be_compiled_runs_as_it_stands_and_says_so_once(monkeypatch)
 
 TWO_ACTIONS = spaces.Box(-2, 2, (2,), np.float32)
 BUILDS = {
-    "dqn": (dqn.build, DqnParameters(batch_size=16, hidden_sizes=(16,), target_update_every=2), spaces.Discrete(4)),
-    "a2c": (a2c.build, A2cParameters(rollout_steps=20, hidden_sizes=(16,)), spaces.Discrete(4)),
-    "sac": (sac.build, SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS),
-    "td3": (td3.build, Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS),
+    "dqn": (dqn.build, DqnParameters(batch_size=16, hidden_sizes=(16,), target_update_every=2), spaces.Discrete(4), 1),
+    "a2c": (a2c.build, A2cParameters(rollout_steps=20, hidden_sizes=(16,)), spaces.Discrete(4), 1),
+    "sac": (sac.build, SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS, 1),
+    "td3": (td3.build, Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS, 2),
 }
+"""The last is the number of updates that take turns."""
 
 
 @pytest.mark.parametrize("name", BUILDS)
 def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_code(traces, name: str) -> None:
-    build, hyper, space = BUILDS[name]
+    build, hyper, space, updates = BUILDS[name]
 
     def learnt(agent, seeds):
         for seed in seeds:
@@ -243,7 +252,7 @@ def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_
     with whole.eval_mode():
         whole.act(np.stack([BOX.sample()]), explore=False)
     learnt(whole, [5])
-    assert len(traces) == kinds == 2 * len(set(whole._cycle if name == "td3" else [whole._update]))  # those of two agents
+    assert len(traces) == kinds == 2 * updates  # those of two agents
 
 
 def map_copy(tree):

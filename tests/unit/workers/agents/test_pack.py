@@ -12,7 +12,7 @@ from palestra.contract.agents import C51Parameters, DqnParameters, IqnParameters
 from palestra.contract.envs import EnvSpec
 from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
 from tests.unit.workers.agents.agent_kit import assert_same_state, context, experience
-from workers.agents import c51, compiled, dqn, gradients, iqn, machine_code, pack, ppo, rainbow
+from workers.agents import c51, dqn, gradients, iqn, pack, ppo, rainbow
 from workers.agents.gradients import eager_gradient, stacked
 from workers.agents.pack import Pack
 from workers.agents.state import map_tensors
@@ -191,18 +191,13 @@ def test_members_that_end_early_leave_and_the_others_go_on(case, is_compiled: bo
 
 
 @pytest.mark.parametrize("name", ["dqn", "ppo"])
-def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_learnt(name: str, monkeypatch) -> None:
-    def traced(identity, signature, function, examples):
-        del identity, signature
-        graph = machine_code._traced(function, examples)
-        return lambda leaves: graph(*leaves)
-
-    monkeypatch.setattr(compiled, "machine_code", traced)
+def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_learnt(name: str, traces) -> None:
     case, budgets = PACKABLE[name], (64, 192, 128)
     together, alone = Runs(case, together=True, budgets=budgets, mode="compiled"), Runs(case, together=False, budgets=budgets)
     together.run(together=True)
     alone.run(together=False)
     assert len(together.pack._rows) == 3
+    assert traces
     for packed, lone in zip(states_of(together), states_of(alone), strict=True):
         assert_close(packed["agent"], lone["agent"])
 
