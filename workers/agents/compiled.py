@@ -5,6 +5,8 @@ Here a function is traced once per *signature* of its arguments, and the key of 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import is_
 from typing import Any, Final, NamedTuple
 
 import structlog
@@ -18,6 +20,9 @@ MOST_SIGNATURES: Final = 16
 
 Builder = Callable[[Iterator[Tensor]], Any]
 """Takes as many tensors as it needs and makes a nested tuple of them."""
+
+Code = Callable[[Any, list[Tensor]], Any]
+"""Takes the arguments, and their tensors in order."""
 
 _log = structlog.get_logger()
 
@@ -70,22 +75,30 @@ class Compiled:
         self._identity = identity
         self._cudagraph = cudagraph
         self._held = held
-        self._made: dict[tuple[Any, ...], Callable[[Any, list[Tensor]], Any]] = {}
+        self._made: dict[tuple[Any, ...], Code] = {}
+        self._again: _Call | None = None
+        """The last call, where the next one is likely to be for the same objects: a state that is held, and a batch that is filled anew."""
 
     def __call__(self, *arguments: Any) -> Any:
-        leaves: list[Tensor] = []
-        key: list[Any] = [torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()]
-        held = self._held
-        for argument in arguments:
-            flat = held.flat if held is not None and argument is held.flat.tree else _flat(argument)
-            leaves += flat.leaves
-            key.append(flat.signature)
-        made = self._made.get(tuple(key))
-        return self._first(tuple(key), arguments, leaves) if made is None else made(arguments, leaves)
+        setting, call = (torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()), self._again
+        if call is None or call.setting != setting or not all(map(is_, arguments, call.arguments)):
+            call = self._call(setting, arguments)
+        return call.code(arguments, call.leaves)
+
+    def _call(self, setting: tuple[bool, int], arguments: tuple[Any, ...]) -> "_Call":
+        """Returns what a call is made with: a look at each tensor takes as long as some updates."""
+        held = None if self._held is None else self._held.flat
+        flats = [held if held is not None and argument is held.tree else _flat(argument) for argument in arguments]
+        key = setting, *(flat.signature for flat in flats)
+        leaves = [leaf for flat in flats for leaf in flat.leaves]
+        known = self._made.get(key)
+        call = _Call(setting, arguments, leaves, known or partial(self._first, key))
+        self._again = call if known is not None and flats[0] is held else None
+        return call
 
     def _first(self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]) -> Any:
         """Compiles for arguments like these, and returns what the function makes of them."""
-        made: Callable[[Any, list[Tensor]], Any] = lambda arguments, _: self._fallback(*arguments)  # noqa: E731
+        made: Code = lambda arguments, _: self._fallback(*arguments)  # noqa: E731
         if len(self._made) >= MOST_SIGNATURES:
             return made(arguments, leaves)
         try:
@@ -98,7 +111,7 @@ class Compiled:
         self._made[key] = made
         return result
 
-    def _compiled(self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]) -> Callable[[Any, list[Tensor]], Any]:
+    def _compiled(self, key: tuple[Any, ...], arguments: tuple[Any, ...], leaves: list[Tensor]) -> Code:
         if self._cudagraph or any(not leaf.is_cpu for leaf in leaves):
             tell_of_determinism()
             whole = torch.compile(self._function, fullgraph=True, dynamic=False, mode="reduce-overhead" if self._cudagraph else None)
@@ -125,6 +138,15 @@ class Compiled:
             return make([own.tree, *(part(parts) for part in beside)])
 
         return run
+
+
+class _Call(NamedTuple):
+    setting: tuple[bool, int]
+    """Determinism and threads."""
+    arguments: tuple[Any, ...]
+    leaves: list[Tensor]
+    """Their tensors, in order."""
+    code: Code
 
 
 class _Flat(NamedTuple):

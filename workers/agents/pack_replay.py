@@ -13,7 +13,7 @@ from torch import Tensor
 
 from workers.agents.algorithm import Batch
 from workers.agents.learning import by_agent
-from workers.agents.replay import ROWS_PER_DRAW, ReplayAgent, batches_of
+from workers.agents.replay import ROWS_PER_DRAW, Batches, ReplayAgent
 from workers.core.protocols import Memory
 from workers.core.types import Array, Experience, LearnReport
 from workers.explorers.joined import JoinedExplorers
@@ -35,7 +35,7 @@ class ReplaysTogether:
         self._every = self._agents = list(agents)
         self._memory = together([agent.memory for agent in agents])
         self.memories: Sequence[Memory] = self._memory.lanes
-        self._algorithm, self._parts, self._device = first.algorithm, first.parts, first.device
+        self._parts, self._batches = first.parts, Batches(first.device)
         self._counted = first.counted
         self._explorers: JoinedExplorers | None = None
         self._settled = True
@@ -125,11 +125,9 @@ class ReplaysTogether:
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self._memory.sample(count, size)
-            arrays = *sample[:6], *self._noise(count, size)
-            for places, rows in zip(sample.places, batches_of(arrays, count, self._device), strict=True):
-                observation, action, reward, successor, discount, weight, *noise = rows
+            for batch, places in zip(self._batches.of(sample, self._noise(count, size)), sample.places, strict=True):
                 self._places = places
-                yield Batch(observation, action, reward, successor, discount, weight, tuple(noise)), None
+                yield batch, None
 
     def note(self, report: Tensor, error: Tensor) -> None:
         """Takes down what the update with the last batch gave: reports [m, R] and errors [m, N]."""

@@ -23,11 +23,16 @@ from workers.core.types import AgentContext, Array, CollectPlan, Experience, Lea
 from workers.explorers.protocol import Explorer
 from workers.memory.replay import Replay
 from workers.memory.rules import Places
+from workers.memory.transitions import Sample
 from workers.networks.acting import ActingModule
 from workers.networks.layout import Parameters
 
 ROWS_PER_DRAW: Final = 16_384
 """Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
+
+
+_TENSORS: Final = len(Batch._fields) - 1
+"""Fields of a batch that a sample begins with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +77,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
         self._cycle = [runnables[update] for update in cycle]
         self._between = between_of(parts.algorithm)
+        self._batches = Batches(self.device)
         self._generator = derive_generator(context.seed, "agent/noise")
         self._acting_generator = derive_generator(context.seed, "agent/act")
         self._updates = 0
@@ -169,11 +175,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self.memory.sample(count, size)
-            arrays = *sample[:6], *self.learning_noise(count, size)
-            for i, rows in enumerate(batches_of(arrays, count, self.device)):
-                observation, action, reward, successor, discount, weight, *noise = rows
-                batch = Batch(observation, action, reward, successor, discount, weight, tuple(noise))
-                yield Drawn(batch, sample.places[i])
+            yield from map(Drawn, self._batches.of(sample, self.learning_noise(count, size)), sample.places)
 
     def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
         """Returns the random numbers of updates, [updates, ...] each."""
@@ -228,10 +230,39 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         return self._cycle[self._updates % len(self._cycle)]
 
 
-def batches_of(arrays: Sequence[Array], count: int, device: torch.device) -> Iterator[list[Tensor]]:
-    """Yields the rows of arrays [count, ...] as tensors on a device."""
-    if device.type == "cpu":  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
-        yield from ([torch.from_numpy(array[i]) for array in arrays] for i in range(count))
-    else:
-        tensors = [torch.from_numpy(array).to(device) for array in arrays]
-        yield from ([tensor[i] for tensor in tensors] for i in range(count))
+class Batches:
+    """Makes batches of samples. On the CPU they show the arrays of the sample; those that were in the last one, too, are wrapped already.
+
+    Args:
+        device: Where the batches are to lie.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._arrays: list[Array | None] = [None] * _TENSORS
+        self._rows: list[Sequence[Tensor]] = [()] * _TENSORS
+        self._made: list[Batch] = []
+
+    def of(self, sample: Sample, noise: tuple[Array, ...]) -> list[Batch]:
+        """Returns a batch per update, valid until the next sample.
+
+        Args:
+            sample: [U, N, ...]
+            noise: Random numbers of the updates, [U, ...] each.
+        """
+        changed = False
+        for index, (array, before) in enumerate(zip(sample, self._arrays, strict=False)):  # all but the places
+            if array is not before or self._device.type != "cpu":
+                self._arrays[index], self._rows[index], changed = array, self._wrapped(array), True
+        if changed:
+            self._made = [Batch._make((*row, ())) for row in zip(*self._rows, strict=True)]
+        if not noise:
+            return self._made
+        numbers = zip(*map(self._wrapped, noise), strict=True)
+        return [batch._replace(noise=own) for batch, own in zip(self._made, numbers, strict=True)]
+
+    def _wrapped(self, array: Array) -> Sequence[Tensor]:
+        """Returns the rows of an array as tensors on the device."""
+        if self._device.type == "cpu":  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
+            return [torch.from_numpy(row) for row in array]
+        return torch.from_numpy(array).to(self._device).unbind()

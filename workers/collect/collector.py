@@ -176,14 +176,16 @@ class VectorCollector:
 
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
         self.settled()
-        seeds = [0] * self._count
-        for slot in np.flatnonzero(mask).tolist():
+        slots, seeds = np.flatnonzero(mask).tolist(), [0] * self._count
+        for slot in slots:
             seed, index = self.origins[slot]
             seeds[slot] = derive_seed(seed, "env", index, int(self._begun[slot]), bits=ENV_SEED_BITS)
-        self._current[mask] = self.env.begin(mask, seeds)[mask]
-        self._begun[mask] += 1
-        self._returns[mask] = 0.0
-        self._lengths[mask] = 0
+        first = self.env.begin(mask, seeds)
+        for slot in slots:  # most often one: by the mask, each line takes as long as the loop
+            self._current[slot] = first[slot]
+            self._begun[slot] += 1
+            self._returns[slot] = 0.0
+            self._lengths[slot] = 0
         self._any_over = False
 
     def _ends(self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> list[EpisodeEnd]:

@@ -96,7 +96,12 @@ class CartPoleVector:
         self.single_action_space = self._one.action_space
         self.limit = max_episode_steps or 2**63 - 1
         self._lasting, self._falling = (0.0, -1.0) if options.get("sutton_barto_reward") else (1.0, 1.0)
+        self._forces = np.array((-self._one.force_mag, self._one.force_mag))
+        """By action."""
+        self._bounds = np.array([[self._one.x_threshold], [self._one.theta_threshold_radians]])
+        """Of the positions."""
         self._state = np.zeros((4, num_envs), np.float64)
+        """Position, velocity, angle and angular velocity, of each slot."""
         self._observation = np.zeros((num_envs, 4), np.float32)
         self._terminated = np.zeros(num_envs, np.bool_)
         self._truncated = np.ones(num_envs, np.bool_)
@@ -119,26 +124,27 @@ class CartPoleVector:
 
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots."""
-        if ((actions != 0) & (actions != 1)).any():
+        if np.count_nonzero(actions >> 1):
             raise EnvironmentFailedError(
                 f"the environment raised in a step: the actions must be 0 or 1, not {np.unique(actions).tolist()[:8]}"
             )
-        state, waiting, some_wait = self._moved(actions), self._over, self._over.any()
-        if some_wait:
-            state[:, waiting] = self._state[:, waiting]
-        fallen = (np.abs(state[0]) > self._one.x_threshold) | (np.abs(state[2]) > self._one.theta_threshold_radians)
+        waiting = self._over.copy() if np.count_nonzero(self._over) else None
+        resting = None if waiting is None else self._state[:, waiting]
+        self._move(actions)
+        outside = np.abs(self._state[::2]) > self._bounds
+        fallen = outside[0] | outside[1]
         self._lengths += 1
         reward = np.where(fallen, self._falling, self._lasting)
-        if some_wait:
+        if waiting is None:
+            self._terminated[:] = fallen
+            np.greater_equal(self._lengths, self.limit, out=self._truncated)
+        else:
+            self._state[:, waiting] = resting
             reward[waiting] = 0.0
             self._terminated[~waiting] = fallen[~waiting]
             self._truncated[~waiting] = self._lengths[~waiting] >= self.limit
-        else:
-            self._terminated[:] = fallen
-            np.greater_equal(self._lengths, self.limit, out=self._truncated)
         np.logical_or(self._terminated, self._truncated, out=self._over)
-        self._state[:] = state
-        self._observation[:] = state.T
+        self._observation[:] = self._state.T
         return self._observation, reward, self._terminated.copy(), self._truncated.copy()
 
     def successes(self) -> list[bool | None]:
@@ -157,16 +163,13 @@ class CartPoleVector:
     def close(self) -> None:
         """Does nothing: no resource is held."""
 
-    def _moved(self, actions: Array) -> npt.NDArray[np.float64]:
-        """Returns the states [4, B] one time step later: Euler's method."""
-        one = self._one
-        x, x_dot, theta, theta_dot = self._state
-        force = np.where(actions == 1, one.force_mag, -one.force_mag)
-        x_acc, theta_acc = accelerations(one, force, theta_dot, np.cos(theta), np.sin(theta))
-        moved = np.empty_like(self._state)
-        moved[0], moved[1] = x + one.tau * x_dot, x_dot + one.tau * x_acc
-        moved[2], moved[3] = theta + one.tau * theta_dot, theta_dot + one.tau * theta_acc
-        return moved
+    def _move(self, actions: Array) -> None:
+        """Moves all on by one time step: Euler's method, positions by the velocities before."""
+        _, _, theta, theta_dot = self._state
+        x_acc, theta_acc = accelerations(self._one, self._forces.take(actions), theta_dot, np.cos(theta), np.sin(theta))
+        positions, velocities = self._state[::2], self._state[1::2]
+        positions += self._one.tau * velocities
+        velocities += self._one.tau * np.array((x_acc, theta_acc))
 
     def _saved(self, index: int) -> StateTree:
         seed, observation = int(self._seeds[index]), self._state[:, index].astype(np.float32)

@@ -1,5 +1,6 @@
 """Replay of stacked frames that keeps each frame once: an observation of k frames is k numbers of frames."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -83,7 +84,7 @@ class FrameReplay(Replay):
             self._write_step(place, rows.observation[t], rows.next_observation[t], active[t])
             self._keep_intact(place, active[t])
 
-    def _observations(self, rows: Array, last: Places | None) -> tuple[Array, Array]:
+    def _observations(self, rows: Mapping[str, Array], last: Places | None) -> tuple[Array, Array]:
         observation, successor = super()._observations(rows, last)
         return self._frames.take(observation, axis=0), self._frames.take(successor, axis=0)
 

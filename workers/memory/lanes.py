@@ -14,7 +14,7 @@ from workers.core.protocols import Memory
 from workers.core.streams import Stream
 from workers.core.types import Array, StateTree
 from workers.memory.replay import Replay
-from workers.memory.rules import Places, Rule, Uniform, Weights, uniform_places
+from workers.memory.rules import Places, Rule, Uniform, UniformTogether, Weights
 from workers.memory.transitions import ReplaySpec, Sample
 
 
@@ -75,6 +75,9 @@ class SharedReplay:
         self._whole = Replay(_widened(spec, self._count), self._rule)
         self.lanes = [Lane(self._whole, rule, index, self._count) for index, rule in enumerate(rules)]
         self._live = list(range(self._count))
+        self._drawn: Sequence[Array | None] = [None] * len(Sample._fields)
+        """The last sample of the whole memory, and what was made of it."""
+        self._by_member: list[Array] = [np.empty(0)] * len(Sample._fields)
 
     def __len__(self) -> int:
         """Returns the number of transitions of each member."""
@@ -84,7 +87,8 @@ class SharedReplay:
         """Says which members write and sample from now on."""
         for index in set(self._live) - set(live):
             self.lanes[index].leave()
-        self._live = self._rule.live = list(live)
+        self._live, self._drawn = list(live), [None] * len(Sample._fields)
+        self._rule.keep(live)
 
     def extend(self, columns: Sequence[Array]) -> None:
         """Copies vector steps."""
@@ -95,7 +99,11 @@ class SharedReplay:
         """Returns what each member draws."""
         members = len(self._live)
         sample = self._whole.sample(updates, members * batch_size)
-        return Sample._make(array.reshape(updates, members, batch_size, *array.shape[2:]) for array in sample)
+        for index, (array, before) in enumerate(zip(sample, self._drawn, strict=True)):
+            if array is not before:  # else the one by members shows what was drawn now
+                self._by_member[index] = array.reshape(updates, members, batch_size, *array.shape[2:])
+        self._drawn = sample
+        return Sample._make(self._by_member)
 
     def feedback(self, places: Places, errors: Array) -> None:
         """Hands on the errors of a batch."""
@@ -207,33 +215,40 @@ class LaneRules:
     """
 
     def __init__(self, rules: Sequence[Rule], num_envs: int) -> None:
-        self.live = list(range(len(rules)))
         self.generator = rules[0].generator
         self._rules = list(rules)
         self._num_envs = num_envs
         self._uniform = all(type(rule) is Uniform for rule in rules)
+        self._ones = np.ones((0, 0), np.float32)
+        self.keep(range(len(rules)))
+
+    def keep(self, live: Sequence[int]) -> None:
+        """Says which lanes are drawn from and written to from now on."""
+        self._live = list(live)
+        self._begins = np.array(self._live)[:, np.newaxis] * self._num_envs
+        self._together = UniformTogether([self._rules[lane].generator for lane in live])
 
     def reserve(self, capacity: int) -> None:
         """Does nothing: each rule knows its lane."""
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
         """Returns places and weights [U, m * N], drawn by each member's own rule."""
-        updates, width = shape[0], shape[1] // len(self.live)
-        rules, within = [self._rules[lane] for lane in self.live], size // len(self._rules)
+        each, within = (shape[0], shape[1] // len(self._live)), size // len(self._rules)
         if self._uniform:
-            own, weights = uniform_places([rule.generator for rule in rules], within, (updates, width)), np.ones(shape, np.float32)
+            own = self._together.draw(within, each)
+            weights = self._ones = self._ones if self._ones.shape == shape else np.ones(shape, np.float32)
         else:
-            drawn = [rule.draw(within, (updates, width)) for rule in rules]
+            drawn = [self._rules[lane].draw(within, each) for lane in self._live]
             own = np.stack([places for places, _ in drawn], 1)
             weights = np.stack([weight for _, weight in drawn], 1).reshape(shape)
         between = (len(self._rules) - 1) * self._num_envs
-        places = own + own // self._num_envs * between + np.array(self.live)[:, np.newaxis] * self._num_envs
+        places = own + own // self._num_envs * between + self._begins
         return places.reshape(shape), weights
 
     def written(self, begin: int, end: int) -> None:
         """Tells each rule."""
         if not self._uniform:
-            for lane in self.live:
+            for lane in self._live:
                 self._rules[lane].written(begin // len(self._rules), end // len(self._rules))
 
     def dropped(self, places: Places) -> None:
@@ -258,7 +273,7 @@ class LaneRules:
         """Yields each live lane, its places as its rule knows them, and which of `places` [N] they are, bool [N]."""
         row, column = np.divmod(places, len(self._rules) * self._num_envs)
         lanes, index = np.divmod(column, self._num_envs)
-        for lane in self.live:
+        for lane in self._live:
             which = lanes == lane
             if which.any():
                 yield lane, (row * self._num_envs + index)[which], which

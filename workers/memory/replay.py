@@ -1,7 +1,7 @@
 """Replay memory: the newest transitions of B environments, sampled singly by a rule, as n-step transitions or as sequences.
 
 Rows lie time-major, [capacity // B, B]: a place is the number t * B + b, and all environments go on together. One row is one record, so
-that drawing a transition touches one stretch of memory; what `sample` returns are columns of a copy.
+that drawing a transition touches one stretch of memory; what `sample` returns are columns of a copy, which the next one overwrites.
 """
 
 from collections.abc import Mapping
@@ -54,6 +54,7 @@ class Replay:
         self._filled = 0
         self._sampled_at = 0
         self._dead = 0
+        self._copied = _Copied(self._flat.dtype, (0, 0))
         rule.reserve(self.capacity)
 
     @property
@@ -129,9 +130,12 @@ class Replay:
             ValueError: If nothing is stored.
         """
         places, weight = self._draw(updates, batch_size)
-        rows = self._take(places)
+        if places.shape != self._copied.discount.shape:
+            self._copied = _Copied(self._flat.dtype, places.shape)
+        rows = self._copied.filled(self._bytes, places)
         if self.spec.n_step == 1:
-            reward, discount, last = rows["reward"], rows["bootstrap"] * self._gamma, None
+            reward, discount, last = rows["reward"], self._copied.discount, None
+            np.multiply(rows["bootstrap"], self._gamma, out=discount)
         else:
             reward, discount, last = self._returns(places)
         observation, next_observation = self._observations(rows, last)
@@ -154,7 +158,7 @@ class Replay:
         follow = np.arange(length)
         left = self._left(drawn)[..., np.newaxis]
         places = (drawn[..., np.newaxis] + np.minimum(follow, left - 1) * self._num_envs) % self.capacity
-        rows = self._take(places)
+        rows = _Copied(self._flat.dtype, places.shape).filled(self._bytes, places)
         observation, next_observation = self._observations(rows, None)
         valid = rows["live"] & (follow < left)
         discount = rows["bootstrap"] * self._gamma
@@ -215,8 +219,8 @@ class Replay:
         self._columns["observation"][span] = rows.observation
         self._columns["next_observation"][span] = rows.next_observation
 
-    def _observations(self, rows: Array, last: Places | None) -> tuple[Array, Array]:
-        """Returns the observations of drawn records, and the successors of those at the places `last`, or their own."""
+    def _observations(self, rows: Mapping[str, Array], last: Places | None) -> tuple[Array, Array]:
+        """Returns the observations of drawn rows, and the successors of those at the places `last`, or their own."""
         successor: Array = rows["next_observation"] if last is None else self._flat["next_observation"][last]
         return rows["observation"], successor
 
@@ -312,10 +316,6 @@ class Replay:
         reward = np.einsum("...i,...i", self._flat["reward"][window], self._powers[k])
         return reward, self._discounts[k] * self._flat["bootstrap"][last], last
 
-    def _take(self, places: Places) -> Array:
-        """Returns copies of the records at `places`; as bytes they are copied in a third of the time."""
-        return self._bytes.take(places).view(self._flat.dtype)
-
     def _left(self, places: Places) -> Places:
         """Returns how many rows there are from each place on up to the newest: behind it lie rows of long ago, which follow nothing."""
         return (self._written - 1 - places // self._num_envs) % self._steps + 1
@@ -341,3 +341,18 @@ class Replay:
 
 def _told(field: tuple[tuple[int, ...], np.dtype[Any]] | None) -> str:
     return "absent" if field is None else f"{field[1]} {list(field[0])}"
+
+
+class _Copied:
+    """Room for copies of drawn rows, of a shape such as [U, N], and the same arrays of it every time: whoever wraps them does so once."""
+
+    def __init__(self, row: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        rows = np.empty(shape, row)
+        self._bytes = rows.view(np.dtype((np.void, row.itemsize)))
+        self._columns = {name: rows[name] for name in row.names or ()}
+        self.discount = np.empty(shape, np.float32)
+
+    def filled(self, table: Array, places: Places) -> Mapping[str, Array]:
+        """Copies the rows of a table of bytes, in a third of the time that records would take; returns their columns."""
+        table.take(places, out=self._bytes, mode="clip")  # no place is beyond the end, and checking for it would copy everything twice
+        return self._columns

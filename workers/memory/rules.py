@@ -1,7 +1,8 @@
 """Rules by which places of a memory are sampled. A rule knows places alone, not what lies there. N samples of a batch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,15 +60,18 @@ class Uniform:
 
     def __init__(self, generator: np.random.Generator) -> None:
         self.generator = generator
+        self._ones = np.ones((0, 0), np.float32)
 
     def reserve(self, capacity: int) -> None:
         """Needs no room."""
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
-        """Returns places int64 in [0, size) and weights of 1, both of `shape`."""
+        """Returns places int64 in [0, size) and weights of 1, both of `shape`; the weights are nobody's to write to."""
         # Half the time of `integers`, with a bias of size / 2**53; rounding never reaches `size`.
         places = (self.generator.random(shape) * size).astype(np.int64)
-        return places, np.ones(shape, np.float32)
+        if self._ones.shape != shape:
+            self._ones = np.ones(shape, np.float32)
+        return places, self._ones
 
     def written(self, begin: int, end: int) -> None:
         """Changes nothing."""
@@ -87,12 +91,26 @@ class Uniform:
         load_generator_state(self.generator, state["generator"])
 
 
-def uniform_places(generators: Sequence[np.random.Generator], size: int, shape: tuple[int, int]) -> Places:
-    """Returns what `Uniform` draws with each generator, int64 [updates, generators, N] for a shape of (updates, N)."""
-    numbers = np.empty((len(generators), *shape))
-    for generator, own in zip(generators, numbers, strict=True):
-        generator.random(out=own)
-    return (numbers * size).astype(np.int64).swapaxes(0, 1)
+class UniformTogether:
+    """Draws what a `Uniform` with each of several generators draws. n generators, U batches of N.
+
+    Args:
+        generators: Of the rules, which draw nothing meanwhile.
+    """
+
+    def __init__(self, generators: Sequence[np.random.Generator]) -> None:
+        self._generators = generators
+        self._numbers = np.empty((len(generators), 0, 0))
+        self._fill: list[Callable[[], object]] = []
+
+    def draw(self, size: int, shape: tuple[int, int]) -> Places:
+        """Returns places in [0, size), int64 [U, n, N] for a shape of (U, N)."""
+        if self._numbers.shape[1:] != shape:
+            self._numbers = np.empty((len(self._generators), *shape))
+            self._fill = [partial(one.random, out=own) for one, own in zip(self._generators, self._numbers, strict=True)]
+        for fill in self._fill:
+            fill()
+        return (self._numbers * size).astype(np.int64).swapaxes(0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

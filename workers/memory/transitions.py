@@ -47,7 +47,10 @@ class ReplaySpec:
 
 
 class Sample(NamedTuple):
-    """Batches of transitions; U batches of N. The arrays belong to the caller, not all are contiguous."""
+    """Batches of transitions; U batches of N. Not all arrays are contiguous.
+
+    They belong to the memory and are valid until its next sample, for which those that are of the same shape may be the same objects.
+    """
 
     observation: Array
     """[U, N, ...]"""

@@ -34,6 +34,11 @@ def function(state: State, rows: Tensor) -> tuple[State, Tensor]:
     return State(state.weight - mean * state.inner[0], tuple(one + 1 for one in state.inner)), mean.sum() * len(state.inner)
 
 
+def batched(state: State, batch: tuple[Tensor]) -> tuple[State, Tensor]:
+    """Is given its rows in a tuple."""
+    return function(state, *batch)
+
+
 def exchanged(state: State, rows: Tensor) -> tuple[State, Tensor]:
     """Leaves one part as it is."""
     return State(state.weight, (state.inner[0] + rows.sum(),)), rows.mean()
@@ -111,6 +116,25 @@ def test_a_held_state_is_written_to_and_equals_the_one_that_a_pure_function_retu
             found, expected = (one._replace(inner=(one.weight.sum(),)) for one in (found, expected))
     assert_equal(first, state_of())
     assert len(traces) == 1
+
+
+def test_a_batch_that_is_filled_anew_is_looked_at_once_and_read_every_time(traces, monkeypatch) -> None:
+    looked, flat = [], compiled._flat
+    monkeypatch.setattr(compiled, "_flat", lambda tree: looked.append(tree) or flat(tree))
+    quick = Compiled(batched, fallback=fails, like=batched, identity=None, held=Held())
+    batch, expected, deterministic = (rows_of(4).clone(),), state_of(), torch.are_deterministic_algorithms_enabled()
+    found: State = expected
+    for step in range(12):
+        torch.use_deterministic_algorithms(deterministic if step < 8 else not deterministic)
+        batch[0].copy_(rows_of(4) * step)
+        (found, value), (expected, wanted) = quick(found, batch), batched(expected, batch)
+        assert_equal(found, expected)
+        assert_equal(value, wanted)
+        if step == 6:  # a state from elsewhere
+            found = expected = state_of()
+    torch.use_deterministic_algorithms(deterministic)
+    assert len(traces) == 2, "code belongs to a setting"
+    assert sum(tree is batch for tree in looked) < 8
 
 
 def test_only_what_is_held_is_written_to(traces) -> None:

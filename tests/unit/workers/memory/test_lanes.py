@@ -92,6 +92,17 @@ def test_members_go_on_from_their_own_states_and_those_that_leave_keep_theirs(ca
         assert_same_state(lane.state_dict(), memory.state_dict())
 
 
+def test_fewer_members_may_draw_as_many_rows_as_all_did(case) -> None:
+    shared, alone = together(memories(case)), memories(case)
+    extend(shared, alone, columns(case, 20, MEMBERS, np.random.default_rng(0)))
+    assert shared.sample(1, 4).reward.shape == (1, MEMBERS, 4)
+    shared.keep([0, 2])
+    drawn = shared.sample(1, 6)
+    for index, memory in enumerate((alone[0], alone[2])):
+        memory.sample(1, 4)
+        np.testing.assert_array_equal(drawn.reward[:, index], memory.sample(1, 6).reward)
+
+
 def test_a_member_alone_is_told_that_its_rows_do_not_go_on() -> None:
     case = CASES["n-step"]
     shared, alone, rng = together(memories(case)), memories(case), np.random.default_rng(0)

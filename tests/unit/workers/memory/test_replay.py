@@ -199,6 +199,23 @@ def test_what_was_sampled_is_a_copy() -> None:
     assert np.array_equal(sample.observation, before)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_the_next_sample_fills_the_same_arrays_and_one_of_another_shape_others(rule) -> None:
+    (replay, other), stream = (memory(64, 2, rule=rule) for _ in range(2)), VectorStream(0, 2)
+    columns = stream.chunk(64).columns
+    for one in (replay, other):
+        one.extend(*columns)
+    first = replay.sample(2, 8)
+    other.sample(2, 8)
+    second, expected = replay.sample(2, 8), other.sample(2, 8)
+    assert first.observation is second.observation
+    for column, wanted in zip(second, expected, strict=True):
+        assert np.array_equal(column, wanted)
+    before = second.observation.copy()
+    assert replay.sample(1, 8).observation.shape == (1, 8, 3)
+    assert np.array_equal(second.observation, before)
+
+
 # Sequences
 
 
