@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from workers.agents.algorithm import Batch
+from workers.agents.base import Counted
 from workers.agents.learning import by_agent
 from workers.agents.replay import ROWS_PER_DRAW, Batches, ReplayAgent
 from workers.core.protocols import Memory
@@ -75,7 +76,7 @@ class ReplaysTogether:
         if self._counted.at >= self._parts.random_env_steps:
             return None
         width = count // len(self._agents)
-        self._count(acted=self._counted.acted + width)
+        self._count(acted=width)
         return np.concatenate([agent.random_actions(width) for agent in self._agents])
 
     def normalised(self, observation: Array) -> Array:
@@ -91,7 +92,7 @@ class ReplaysTogether:
     def explored(self, raw: Array) -> Array:
         """Returns the actions of the space that exploration makes of raw ones [m, B, ...]: [m * B, ...]."""
         actions = self._joined_explorers().explore(raw.reshape(-1, *raw.shape[2:]), self._counted.at)
-        self._count(acted=self._counted.acted + raw.shape[1])
+        self._count(acted=raw.shape[1])
         return self._parts.actions.to_space(actions)
 
     # Learning
@@ -107,7 +108,7 @@ class ReplaysTogether:
         self._memory.extend((experience.observation, raw, *columns))
         if experience.episodes:
             self._joined_explorers().reset(np.any(experience.terminated | experience.truncated, axis=0))
-        self._count(env_steps=self._counted.env_steps + experience.env_steps // len(self._agents), acted=0)
+        self._count(env_steps=experience.env_steps // len(self._agents), acted=-self._counted.acted)
 
     @property
     def phase(self) -> int:
@@ -131,7 +132,7 @@ class ReplaysTogether:
 
     def note(self, report: Tensor, error: Tensor) -> None:
         """Takes down what the update with the last batch gave: reports [m, R] and errors [m, N]."""
-        self._count(updates=self._counted.updates + 1)
+        self._count(updates=1)
         self._reports.append(report)
         if self._parts.prioritized:
             self._memory.feedback(self._places, error.cpu().numpy())
@@ -155,8 +156,9 @@ class ReplaysTogether:
             (self._counted,) = counted
             self._settled = False
 
-    def _count(self, **counted: int) -> None:
-        self._counted = self._counted._replace(**counted)
+    def _count(self, updates: int = 0, env_steps: int = 0, acted: int = 0) -> None:
+        counted = self._counted
+        self._counted = Counted(counted.updates + updates, counted.env_steps + env_steps, counted.acted + acted)
 
     def _joined_explorers(self) -> JoinedExplorers:
         if self._explorers is None:

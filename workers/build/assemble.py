@@ -32,6 +32,7 @@ from workers.evaluate.evaluator import SeedRule, training_seeds
 from workers.loop.engine import Engine
 from workers.loop.parts import Parts
 from workers.record.recorder import RecordedRun, Sink, SpoolRecorder
+from workers.record.writer import Writer
 from workers.snapshot.store import SnapshotStore
 from workers.snapshot.writing import LoadedSnapshot, SnapshotOwner
 
@@ -86,7 +87,7 @@ def assemble_training(context: TrainingContext) -> Training:
         PartNotFoundError: If a part is not to be had here.
     """
     with ExitStack() as stack:
-        return _assembled(context, _build(context, stack), stack)
+        return _assembled(context, _build(context, stack), stack, Writer())
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +113,19 @@ def assemble_pack(contexts: Sequence[TrainingContext], starts: Sequence[object],
     """
     sets = [_build(context, open_, len(contexts)) for context in contexts]
     together = pack_sets(sets, starts)
-    trainings = []
+    trainings, writer = [], Writer()
     for context, parts in zip(contexts, together.sets, strict=True):
         with ExitStack() as stack:
-            trainings.append(open_.enter_context(_assembled(context, parts, stack)))
+            trainings.append(open_.enter_context(_assembled(context, parts, stack, writer)))
     return PackTraining(trainings, together.leave)
 
 
-def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack) -> Training:
+def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack, writer: Writer) -> Training:
     definition = context.order.definition
     evaluator = _training_evaluator(context, parts.agent)
     stack.callback(evaluator.close)
     recorded = RecordedRun(context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps)
-    recorder = SpoolRecorder(recorded, context.sink)
+    recorder = SpoolRecorder(recorded, context.sink, writer=writer)
     owner = _owner(context, exact=parts.resume_exact)
     store = SnapshotStore(context.snapshots, owner, keep_last=definition.snapshot.keep_last, announce=_announcer(recorder))
     engine_parts = Parts(

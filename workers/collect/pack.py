@@ -47,6 +47,8 @@ class PackCollector:
         self._plans: dict[int, CollectPlan] = {}
         self._parts: dict[int, list[Experience]] = {}
         """By vector steps what each member is given: views, made once."""
+        self._told: list[Experience] = []
+        """Those that hold episodes."""
         self._ready: dict[int, Experience] = {}
 
     @property
@@ -101,11 +103,13 @@ class PackCollector:
 
     def _hand_out(self, episodes: Sequence[EpisodeEnd], parts: list[Experience]) -> None:
         """Tells each member of its own episodes."""
-        for part in parts:
+        for part in self._told:
             part.episodes = ()
+        self._told.clear()
         for end in episodes:
             member, index = divmod(end.env_index, self._num_envs)
             parts[member].episodes = (*parts[member].episodes, end._replace(env_index=index))
+            self._told.append(parts[member])
 
 
 class MemberCollector:

@@ -49,7 +49,7 @@ class ReplaySpec:
 class Sample(NamedTuple):
     """Batches of transitions; U batches of N. Not all arrays are contiguous.
 
-    They belong to the memory and are valid until its next sample, for which those that are of the same shape may be the same objects.
+    They belong to the memory: its next sample of the same shape may fill the same arrays.
     """
 
     observation: Array

@@ -1,7 +1,7 @@
 """Turns what happens in the loop into records of the contract and hands them to the spool.
 
-A call only appends to lists; a thread empties them every 100 ms. Owns the windows, the columns not yet written and the summary of the
-running epoch. Must not wait for the network, and touches the disk only in `flush` and in the thread.
+A call only appends to lists; the thread of a `Writer` empties them every 100 ms. Owns the windows, the columns not yet written and the
+summary of the running epoch. Must not wait for the network, and touches the disk only in `flush` and in the thread.
 """
 
 import threading
@@ -14,8 +14,8 @@ from palestra.contract.telemetry import Episodes, Evaluation, ExperimentStats, N
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
 from workers.record.windows import LearnWindow, means
+from workers.record.writer import Writer
 
-FLUSH_SECONDS: Final = 0.1
 LAST_EPISODES: Final = 1_000
 """Episodes of an epoch that its summary names, the newest."""
 
@@ -70,12 +70,14 @@ class SpoolRecorder:
         run: What is recorded.
         sink: Where records go; used under a lock of the recorder's own.
         wall: Seconds since the epoch.
+        writer: Writes beside the loop; one of its own where it is left out.
     """
 
-    def __init__(self, run: RecordedRun, sink: Sink, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, run: RecordedRun, sink: Sink, wall: Callable[[], float] = time.time, writer: Writer | None = None) -> None:
         self._run = run
         self._sink = sink
         self._wall = wall
+        self._writer = writer or Writer()
         self._window = LearnWindow(run.report_names)
         self._window_end = run.window_env_steps
         self._epoch_episodes: list[tuple[float, int]] = []
@@ -85,20 +87,14 @@ class SpoolRecorder:
         self._others: list[RunRecord] = []
         self._writing = threading.Lock()
         self._failure: BaseException | None = None
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts the thread that writes every 100 ms."""
-        self._thread = threading.Thread(target=self._write_often, name="recorder", daemon=True)
-        self._thread.start()
+        """Begins to write beside the loop."""
+        self._writer.add(self._write_beside)
 
     def close(self) -> None:
-        """Writes what is left and ends the thread."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        """Writes what is left."""
+        self._writer.remove(self._write_beside)
         self._write()
 
     # The loop's calls
@@ -190,13 +186,13 @@ class SpoolRecorder:
         for series, gauge in self._run.metrics().items():
             self.point(clock, series, gauge)
 
-    def _write_often(self) -> None:
-        while not self._stop.wait(FLUSH_SECONDS):
+    def _write_beside(self) -> None:
+        """Writes; what goes wrong is told at the end of the next window."""
+        if self._failure is None:
             try:
                 self._write()
             except OSError as error:
                 self._failure = error
-                return
 
     def _write(self) -> None:
         with self._writing:

@@ -63,10 +63,9 @@ class LearnWindow:
 
 def means(windows: Sequence[list[Any]]) -> list[list[float]]:
     """Returns the mean of each column of each window's values, read all at once; waits for the device."""
+    if not windows:
+        return []
+    counts = np.array([len(values) for values in windows])
     rows = read_values([value for values in windows for value in values])
-    averages, begin = [], 0
-    for values in windows:
-        end = begin + len(values)
-        averages.append(rows[begin:end].mean(axis=0).tolist())
-        begin = end
+    averages: list[list[float]] = (np.add.reduceat(rows, np.cumsum(counts) - counts) / counts[:, np.newaxis]).tolist()
     return averages

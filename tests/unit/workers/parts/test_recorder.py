@@ -3,7 +3,8 @@
 import errno
 import json
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from workers.loop.clock import Clock
 from workers.record.progress import ProgressFile
 from workers.record.recorder import RecordedRun, SpoolRecorder
 from workers.record.windows import window_length
+from workers.record.writer import Writer
 
 RUN = RecordedRun(new_id("run"), ("loss/td", "q/mean"), lambda: {"explore/epsilon": 0.5}, 10)
 
@@ -31,11 +33,15 @@ class Sink:
         self.records: list[Any] = []
         self.full = False
         self.written = threading.Event()
+        self.refused = 0
+        self.threads: set[int] = set()
 
     def append(self, records: Iterable[RunRecord]) -> int:
         if self.full:
+            self.refused += 1
             raise OSError(errno.ENOSPC, "full")
         self.records += records
+        self.threads.add(threading.get_ident())
         self.written.set()
         return len(self.records)
 
@@ -50,9 +56,23 @@ def series(sink: Sink, name: str) -> list[tuple[int, float]]:
     return [pair for record in records for pair in zip(record.env_step, record.value, strict=True)]
 
 
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def tick(recorder: SpoolRecorder, clock: Clock, env_steps: int, *values: Any, ended: Any = ()) -> None:
     clock.env_steps = env_steps
     recorder.tick(clock, ended, [LearnReport(1, value) for value in values])
+
+
+def close_windows(recorder: SpoolRecorder, clock: Clock) -> None:
+    """Closes some; the thread may take a moment to note what it met."""
+    for step in range(1, 1_000):
+        tick(recorder, clock, step * RUN.window_env_steps)
+        time.sleep(0.005)
 
 
 def test_a_window_is_a_mean_over_env_steps(clock: Clock) -> None:
@@ -155,10 +175,41 @@ def test_the_loop_hears_that_the_thread_could_not_write(clock: Clock) -> None:
     recorder = SpoolRecorder(RUN, sink)
     recorder.point(clock, "a", 1.0)
     recorder.start()
-    assert recorder._thread is not None
-    recorder._thread.join(5)
+    wait_for(lambda: sink.refused)
     with pytest.raises(OSError, match="full"):
-        tick(recorder, clock, 10)
+        close_windows(recorder, clock)
+    sink.full = False
+    recorder.close()
+    assert series(sink, "a") == [(0, 1.0)]
+
+
+def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leaves_it_to_the_others(clock: Clock) -> None:
+    writer, sinks = Writer(), [Sink(), Sink(), Sink()]
+    threads = threading.active_count()
+    recorders = [SpoolRecorder(RUN, sink, writer=writer) for sink in sinks]
+    sinks[0].full = True
+    for recorder in recorders:
+        recorder.point(clock, "a", 1.0)
+        recorder.start()
+    assert threading.active_count() == threads + 1
+    assert all(sink.written.wait(5) for sink in sinks[1:])
+    assert sinks[1].threads == sinks[2].threads != {threading.get_ident()}
+    recorders[1].point(clock, "a", 2.0)
+    recorders[1].close()
+    assert series(sinks[1], "a") == [(0, 1.0), (0, 2.0)]
+    sinks[2].written.clear()
+    recorders[2].point(clock, "a", 2.0)
+    assert sinks[2].written.wait(5)
+    recorders[2].close()
+    sinks[0].full = False
+    recorders[0].close()
+    assert series(sinks[0], "a") == [(0, 1.0)]
+    assert threading.active_count() == threads
+    recorders[0].start()
+    recorders[0].point(clock, "a", 2.0)
+    recorders[0].close()
+    assert series(sinks[0], "a") == [(0, 1.0), (0, 2.0)]
+    assert threading.active_count() == threads
 
 
 def test_a_thread_writes_into_the_spool_without_being_asked(tmp_path: Path, clock: Clock) -> None:

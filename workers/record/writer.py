@@ -1,0 +1,40 @@
+"""A thread that lets recorders write what they gathered."""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+WRITE_SECONDS: Final = 0.1
+
+
+class Writer:
+    """Lets recorders write every 100 ms. Those of a pack share one: each thread that wakes up takes the loop's caches, and waits for it.
+
+    Its thread lives as long as there is a recorder.
+    """
+
+    def __init__(self) -> None:
+        self._each: tuple[Callable[[], None], ...] = ()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, write: Callable[[], None]) -> None:
+        """Begins to call `write`, which raises nothing."""
+        self._each = *self._each, write
+        if self._thread is None:
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+            self._thread.start()
+
+    def remove(self, write: Callable[[], None]) -> None:
+        """Calls it no more, where it was added: a call that runs may still go on while there are others."""
+        self._each = tuple(each for each in self._each if each != write)
+        if not self._each and self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._stop.wait(WRITE_SECONDS):
+            for write in self._each:
+                write()
