@@ -144,6 +144,7 @@ class _Call(NamedTuple):
     setting: tuple[bool, int]
     """Determinism and threads."""
     arguments: tuple[Any, ...]
+    """As many with each call of a function."""
     leaves: list[Tensor]
     """Their tensors, in order."""
     code: Code

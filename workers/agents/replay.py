@@ -29,8 +29,6 @@ from workers.networks.layout import Parameters
 
 ROWS_PER_DRAW: Final = 16_384
 """Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
-
-
 _TENSORS: Final = len(Batch._fields) - 1
 """Fields of a batch that a sample begins with."""
 

@@ -124,11 +124,9 @@ class CartPoleVector:
 
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots."""
-        if np.count_nonzero(actions >> 1):
-            raise EnvironmentFailedError(
-                f"the environment raised in a step: the actions must be 0 or 1, not {np.unique(actions).tolist()[:8]}"
-            )
-        waiting = self._over.copy() if np.count_nonzero(self._over) else None
+        if actions.shape != self._over.shape or actions.dtype.kind not in "biu" or np.count_nonzero(actions >> 1):
+            actions = _checked(actions, self.num_envs)
+        waiting = self._over if np.count_nonzero(self._over) else None
         resting = None if waiting is None else self._state[:, waiting]
         self._move(actions)
         outside = np.abs(self._state[::2]) > self._bounds
@@ -191,3 +189,15 @@ class CartPoleVector:
         self._seeds[index], self._state[:, index] = saved["seed"], saved["state"]["state"]
         self._run(index, int(saved["length"]))
         return Restored(self._state[:, index].astype(np.float32), reproduced=True)
+
+
+def _checked(actions: Array, num_envs: int) -> npt.NDArray[np.int64]:
+    """Returns numbers that are 0 or 1 as integers, whatever they come as.
+
+    Raises:
+        EnvironmentFailedError: If they are anything else.
+    """
+    if actions.shape != (num_envs,) or ((actions != 0) & (actions != 1)).any():
+        given = f"{actions.tolist()[:8]}, of shape {list(actions.shape)}"
+        raise EnvironmentFailedError(f"the environment raised in a step: {num_envs} actions must be 0 or 1, not {given}")
+    return actions.astype(np.int64)

@@ -14,7 +14,7 @@ from workers.core.protocols import Memory
 from workers.core.streams import Stream
 from workers.core.types import Array, StateTree
 from workers.memory.replay import Replay
-from workers.memory.rules import Places, Rule, Uniform, UniformTogether, Weights
+from workers.memory.rules import Places, Rule, Uniform, UniformTogether, Weights, equal_weights
 from workers.memory.transitions import ReplaySpec, Sample
 
 
@@ -219,7 +219,6 @@ class LaneRules:
         self._rules = list(rules)
         self._num_envs = num_envs
         self._uniform = all(type(rule) is Uniform for rule in rules)
-        self._ones = np.ones((0, 0), np.float32)
         self.keep(range(len(rules)))
 
     def keep(self, live: Sequence[int]) -> None:
@@ -235,8 +234,7 @@ class LaneRules:
         """Returns places and weights [U, m * N], drawn by each member's own rule."""
         each, within = (shape[0], shape[1] // len(self._live)), size // len(self._rules)
         if self._uniform:
-            own = self._together.draw(within, each)
-            weights = self._ones = self._ones if self._ones.shape == shape else np.ones(shape, np.float32)
+            own, weights = self._together.draw(within, each), equal_weights(shape)
         else:
             drawn = [self._rules[lane].draw(within, each) for lane in self._live]
             own = np.stack([places for places, _ in drawn], 1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,18 +60,14 @@ class Uniform:
 
     def __init__(self, generator: np.random.Generator) -> None:
         self.generator = generator
-        self._ones = np.ones((0, 0), np.float32)
 
     def reserve(self, capacity: int) -> None:
         """Needs no room."""
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
-        """Returns places int64 in [0, size) and weights of 1, both of `shape`; the weights are nobody's to write to."""
+        """Returns places int64 in [0, size) and weights of 1, both of `shape`."""
         # Half the time of `integers`, with a bias of size / 2**53; rounding never reaches `size`.
-        places = (self.generator.random(shape) * size).astype(np.int64)
-        if self._ones.shape != shape:
-            self._ones = np.ones(shape, np.float32)
-        return places, self._ones
+        return (self.generator.random(shape) * size).astype(np.int64), equal_weights(shape)
 
     def written(self, begin: int, end: int) -> None:
         """Changes nothing."""
@@ -89,6 +85,12 @@ class Uniform:
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the generator to a captured state."""
         load_generator_state(self.generator, state["generator"])
+
+
+@lru_cache(maxsize=16)
+def equal_weights(shape: tuple[int, int]) -> Weights:
+    """Returns ones, the same array each time: nobody's to write to."""
+    return np.ones(shape, np.float32)
 
 
 class UniformTogether:

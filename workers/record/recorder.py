@@ -191,7 +191,7 @@ class SpoolRecorder:
         if self._failure is None:
             try:
                 self._write()
-            except OSError as error:
+            except Exception as error:  # noqa: BLE001 - the thread is that of others too; the loop is told
                 self._failure = error
 
     def _write(self) -> None:

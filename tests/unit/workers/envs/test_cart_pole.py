@@ -101,11 +101,24 @@ def test_the_counted_episode_is_the_one_that_is_filmed() -> None:
     film.close()
 
 
+@pytest.mark.parametrize("kind", [np.bool_, np.uint8, np.int32, np.float32, object])
+def test_actions_may_be_numbers_of_any_kind(kind) -> None:
+    fast, other = both()[0], both()[0]
+    actions = np.arange(9) % 2
+    for vector in (fast, other):
+        vector.begin(np.ones(9, np.bool_), list(range(9)))
+    for _ in range(3):
+        assert np.array_equal(fast.advance(actions.astype(kind))[0], other.advance(actions)[0])
+
+
 def test_other_actions_are_refused_and_other_variants_stepped_one_by_one() -> None:
     fast = both()[0]
     fast.begin(np.ones(9, np.bool_), [0] * 9)
-    with pytest.raises(EnvironmentFailedError, match=r"must be 0 or 1, not \[0, 2\]"):
-        fast.advance(np.array([0, 2] + [0] * 7))
+    before = fast.begin(np.ones(9, np.bool_), [0] * 9).copy()
+    for wrong in (np.array([0, 2] + [0] * 7), np.array([-1] + [0] * 8), np.full(9, 0.5), np.full(9, np.nan), np.zeros((9, 1), np.int64)):
+        with pytest.raises(EnvironmentFailedError, match=r"9 actions must be 0 or 1, not \["):
+            fast.advance(wrong)
+    assert np.array_equal(fast.begin(np.zeros(9, np.bool_), [0] * 9), before), "nothing was moved"
     assert isinstance(make_vector(EnvSpec(id="CartPole-v1", num_envs=LEAST - 1)), SerialVector)
     assert isinstance(make_vector(EnvSpec(id="CartPole-v1", num_envs=9, kwargs={"render_mode": "rgb_array"})), SerialVector)
     assert isinstance(make_vector(EnvSpec(id="CartPole-v0", num_envs=9)), CartPoleVector)

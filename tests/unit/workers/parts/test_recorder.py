@@ -188,12 +188,18 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
     threads = threading.active_count()
     recorders = [SpoolRecorder(RUN, sink, writer=writer) for sink in sinks]
     sinks[0].full = True
+    unreadable = SpoolRecorder(RUN, Sink(), writer=writer)
+    unreadable.point(clock, "a", "no number")
+    unreadable.start()
     for recorder in recorders:
         recorder.point(clock, "a", 1.0)
         recorder.start()
     assert threading.active_count() == threads + 1
     assert all(sink.written.wait(5) for sink in sinks[1:])
     assert sinks[1].threads == sinks[2].threads != {threading.get_ident()}
+    with pytest.raises(ValueError, match="no number"):
+        close_windows(unreadable, Clock(lambda: 0.0))
+    unreadable.close()
     recorders[1].point(clock, "a", 2.0)
     recorders[1].close()
     assert series(sinks[1], "a") == [(0, 1.0), (0, 2.0)]
