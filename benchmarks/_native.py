@@ -18,6 +18,20 @@ from workers.evaluate.evaluator import fixed_seed
 from workers.record.recorder import Sink
 
 
+def bare_submission(name: str, env: dict[str, Any], agent: dict[str, Any], env_steps: int, **resources: Any) -> Submission:
+    """Returns what a user would submit, on one thread; evaluations and snapshots during the training are off."""
+    definition = {
+        "kind": "rl",
+        "name": name,
+        "env": env,
+        "agent": agent,
+        "loop": {"env_steps": env_steps},
+        "evaluation": {"every_env_steps": None, "episodes": 1},
+        "snapshot": {"every_env_steps": None},
+    }
+    return Submission.model_validate({"definition": definition, "options": {"resources": {"cpu_threads": 1, **resources}}})
+
+
 def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
     """Returns what a worker would be told to do for some seeds of a submission."""
     document = submission.model_dump(mode="json")

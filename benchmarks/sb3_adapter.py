@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks._native import training_of
+from benchmarks._native import bare_submission, training_of
 from benchmarks._report import machine, show
-from palestra.contract.options import Submission
 from palestra.telemetry.spool import SpoolWriter
 from workers.entrypoints.jobs import native
 
@@ -39,16 +38,9 @@ CASES = (
 
 def within_palestra(case: Case) -> float:
     """Returns seconds of the processor, evaluation of one episode and snapshot at the end included."""
-    definition = {
-        "kind": "rl",
-        "name": case.algorithm,
-        "env": {"id": ENV_ID, "num_envs": case.num_envs},
-        "agent": {"name": "sb3", "algorithm": case.algorithm, "parameters": case.parameters},
-        "loop": {"env_steps": case.env_steps},
-        "evaluation": {"every_env_steps": None, "episodes": 1},
-        "snapshot": {"every_env_steps": None},
-    }
-    submission = Submission.model_validate({"definition": definition, "options": {"resources": {"cpu_threads": 1}}})
+    env = {"id": ENV_ID, "num_envs": case.num_envs}
+    agent = {"name": "sb3", "algorithm": case.algorithm, "parameters": case.parameters}
+    submission = bare_submission(case.algorithm, env, agent, case.env_steps)
     with (
         tempfile.TemporaryDirectory() as directory,
         SpoolWriter(Path(directory, "spool")) as spool,

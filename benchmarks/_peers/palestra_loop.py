@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from benchmarks._native import pack_of, training_of
+from benchmarks._native import bare_submission, pack_of, training_of
 from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, children_mib, processor_seconds
 from benchmarks._peers.tasks import A2cSettings, A3cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
 from palestra.contract.options import Submission
@@ -82,22 +82,9 @@ def act(training: Training, observation: np.ndarray) -> Any:
 
 
 def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
-    """Returns what a user would submit for a task; evaluations and snapshots during the training are off."""
+    """Returns what a user would submit for a task."""
     settings = task.settings
-    return Submission.model_validate(
-        {
-            "definition": {
-                "kind": "rl",
-                "name": task.title,
-                "env": {"id": task.env, **env_of(settings)},
-                "agent": agent_of(settings),
-                "loop": {"env_steps": env_steps},
-                "evaluation": {"every_env_steps": None, "episodes": 1},
-                "snapshot": {"every_env_steps": None},
-            },
-            "options": {"resources": {"cpu_threads": 1, "compile": compile_mode}},
-        }
-    )
+    return bare_submission(task.title, {"id": task.env, **env_of(settings)}, agent_of(settings), env_steps, compile=compile_mode)
 
 
 def env_of(settings: Settings) -> dict[str, Any]:
