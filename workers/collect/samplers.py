@@ -10,6 +10,7 @@ number of a batch means is said by `unit`:
 
 import copy
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final, Literal, Protocol, Self, get_args
 
@@ -38,7 +39,7 @@ class Sampler(Protocol):
         ...
 
 
-class RoundSampler:
+class RoundSampler(ABC):
     """Base of the samplers: who runs how much, and when it is enough.
 
     Args:
@@ -83,14 +84,15 @@ class RoundSampler:
         self.update(spread(agent_update, self.n_workers, "agent_update"), spread(env_update, self.n_workers, "env_update"))
         return EpisodeBatch.of(self._exactly(n_eps_per_worker * self.n_workers))
 
+    @abstractmethod
     def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
         """Gives each worker its updates."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
         """Runs one episode on each of the first workers, of at most so many env_steps where a limit is given; in the workers' order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def shutdown_worker(self) -> None:
         """Ends what the sampler started."""
 

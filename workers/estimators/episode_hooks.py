@@ -1,5 +1,7 @@
 """Hooks whose cadence is the episode (global_episode). They look at runs that close an episode."""
 
+from abc import ABC, abstractmethod
+
 import structlog
 
 from workers.core.types import StopReason
@@ -10,7 +12,7 @@ from workers.estimators.summaries import SummaryWriter, episode_values
 _log = structlog.get_logger()
 
 
-class _EpisodeHook(SessionRunHook):
+class _EpisodeHook(SessionRunHook, ABC):
     """Base of those that act at every so many episodes."""
 
     def __init__(self, every_n_episodes: int | None, secs: float | None = None) -> None:
@@ -27,8 +29,9 @@ class _EpisodeHook(SessionRunHook):
         if run_values.episode is not None and self._repeated.due(session.global_episode, session.now):
             self._act(session, run_values)
 
+    @abstractmethod
     def _act(self, session: Session, values: RunValues) -> None:
-        raise NotImplementedError
+        """Does what the hook is for."""
 
 
 class EpisodeLoggingTensorHook(_EpisodeHook):
