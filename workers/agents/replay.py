@@ -248,8 +248,9 @@ class Batches:
             sample: [U, N, ...]
             noise: Random numbers of the updates, [U, ...] each.
         """
+        arrays: tuple[Array, ...] = sample[:_TENSORS]
         changed = False
-        for index, (array, before) in enumerate(zip(sample, self._arrays, strict=False)):  # all but the places
+        for index, (array, before) in enumerate(zip(arrays, self._arrays, strict=True)):
             if array is not before or self._device.type != "cpu":
                 self._arrays[index], self._rows[index], changed = array, self._wrapped(array), True
         if changed:

@@ -98,7 +98,7 @@ class SharedReplay:
     def sample(self, updates: int, batch_size: int) -> Sample:
         """Returns what each member draws."""
         members = len(self._live)
-        sample = self._whole.sample(updates, members * batch_size)
+        sample: tuple[Array, ...] = self._whole.sample(updates, members * batch_size)
         for index, (array, before) in enumerate(zip(sample, self._drawn, strict=True)):
             if array is not before:  # else the one by members shows what was drawn now
                 self._by_member[index] = array.reshape(updates, members, batch_size, *array.shape[2:])

@@ -130,12 +130,12 @@ class Replay:
             ValueError: If nothing is stored.
         """
         places, weight = self._draw(updates, batch_size)
-        if places.shape != self._copied.discount.shape:
+        if places.shape != self._copied.shape:
             self._copied = _Copied(self._flat.dtype, places.shape)
         rows = self._copied.filled(self._bytes, places)
         if self.spec.n_step == 1:
-            reward, discount, last = rows["reward"], self._copied.discount, None
-            np.multiply(rows["bootstrap"], self._gamma, out=discount)
+            reward, discount, last = rows["reward"], rows["bootstrap"], None
+            discount *= self._gamma
         else:
             reward, discount, last = self._returns(places)
         observation, next_observation = self._observations(rows, last)
@@ -347,10 +347,9 @@ class _Copied:
     """Room for copies of drawn rows, of a shape such as [U, N], and the same arrays of it every time: whoever wraps them does so once."""
 
     def __init__(self, row: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        rows = np.empty(shape, row)
+        self.shape, rows = shape, np.empty(shape, row)
         self._bytes = rows.view(np.dtype((np.void, row.itemsize)))
         self._columns = {name: rows[name] for name in row.names or ()}
-        self.discount = np.empty(shape, np.float32)
 
     def filled(self, table: Array, places: Places) -> Mapping[str, Array]:
         """Copies the rows of a table of bytes, in a third of the time that records would take; returns their columns."""
