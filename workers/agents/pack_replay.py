@@ -13,7 +13,7 @@ from torch import Tensor
 
 from workers.agents.algorithm import Batch
 from workers.agents.base import Counted
-from workers.agents.learning import by_agent
+from workers.agents.learning import rows_of
 from workers.agents.replay import ROWS_PER_DRAW, Batches, ReplayAgent
 from workers.core.protocols import Memory
 from workers.core.types import Array, Experience, LearnReport
@@ -143,7 +143,7 @@ class ReplaysTogether:
         if not reports:
             return [LearnReport(0)] * len(self._agents)
         mean = reports[0] if len(reports) == 1 else torch.stack(reports).mean(0)
-        return [LearnReport(len(reports), values) for values in by_agent(mean)]
+        return [LearnReport(len(reports), values) for values in rows_of(mean)]
 
     # Private
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from workers.agents.actor_critic import Batch
 from workers.agents.advantages import ends_of, generalised
-from workers.agents.learning import by_agent
+from workers.agents.learning import rows_of
 from workers.agents.rollout import RolloutAgent
 from workers.core.protocols import Memory
 from workers.core.types import Array, Experience, LearnReport
@@ -126,9 +126,9 @@ class RolloutsTogether:
             return [LearnReport(0)] * len(self._agents)
         values, noted = torch.stack([report for report, _ in reports]), np.stack([going for _, going in reports])
         if noted.all():
-            return [LearnReport(len(reports), mean) for mean in by_agent(values.mean(0))]
+            return [LearnReport(len(reports), mean) for mean in rows_of(values.mean(0))]
         counts = noted.sum(0).tolist()  # who goes no further never goes on again, so each has the first so many
-        return [LearnReport(count, values[:count, index].mean(0)) for index, count in enumerate(counts)]
+        return [LearnReport(count, rows_of(values[:count, index].mean(0))) for index, count in enumerate(counts)]
 
     # Private
 

@@ -112,6 +112,19 @@ def learn_once(agent: Agent, updates: int, rng: np.random.Generator) -> None:
     assert 1 <= made <= updates
 
 
+def test_what_was_learnt_on_the_cpu_is_reported_in_numbers(case) -> None:
+    """Each tensor that the thread of the recorder frees hands the interpreter's lock to the loop and back."""
+    agent, rng = trained(case), np.random.default_rng(1)
+    for _ in range(3):
+        if gather(agent, rng) or (report := agent.learn(1)).updates:
+            break
+    else:
+        pytest.fail("nothing was learnt")
+    if not isinstance(agent, SharedA3c):
+        assert not isinstance(report.values, torch.Tensor)
+        assert all(np.isscalar(value) for value in report.values)
+
+
 def gather(agent: Agent, rng: np.random.Generator) -> int:
     """Lets it gather, and returns the updates that were made meanwhile: one of A3C, as a process of it makes them."""
     if not isinstance(agent, SharedA3c):

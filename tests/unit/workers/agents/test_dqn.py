@@ -183,11 +183,11 @@ def test_learn_waits_for_one_batch_and_reports_the_mean() -> None:
     agent.observe(experience(agent, 1, 2, rng))
     report = agent.learn(3)
     assert report.updates == 3
-    assert report.values.shape == (len(agent.report_names),)
-    assert torch.isfinite(report.values).all()
-    kept = report.values.clone()
+    assert len(report.values) == len(agent.report_names)
+    assert np.isfinite(report.values).all()
+    kept = list(report.values)
     agent.learn(3)
-    assert torch.equal(report.values, kept)
+    assert report.values == kept
 
 
 def test_actions_of_a_space_that_does_not_begin_at_zero() -> None:

@@ -214,7 +214,7 @@ def test_the_first_update_has_ratio_one_with_normalised_observations_too() -> No
     agent, rng = ppo.build(hyper, context()), np.random.default_rng(0)
     for _ in range(2):
         agent.observe(experience(agent, 16, 2, rng))
-        report = dict(zip(agent.report_names, agent.learn(1).values.tolist(), strict=True))
+        report = dict(zip(agent.report_names, agent.learn(1).values, strict=True))
         assert report["policy/kl"] == pytest.approx(0, abs=1e-6)
 
 
@@ -233,7 +233,7 @@ def test_images_are_read_by_one_trunk_for_policy_and_value() -> None:
     action = np.stack([agent.act(row, explore=True) for row in observation])
     flags = np.zeros((2, 2), np.bool_)
     agent.observe(Experience(observation, action, np.ones((2, 2)), flags, flags, successor, env_steps=4))
-    assert torch.isfinite(agent.learn(1).values).all()
+    assert np.isfinite(agent.learn(1).values).all()
     with pytest.raises(DefinitionError, match="reads no images"):
         trpo.build(TrpoParameters(), context(observation_space=space))
 

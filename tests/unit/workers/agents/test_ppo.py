@@ -212,7 +212,7 @@ def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
 def test_the_first_update_of_a_rollout_has_ratio_one() -> None:
     agent = build(PpoParameters(rollout_steps=16, passes=1, minibatch_size=32), context())
     agent.observe(experience(agent, 16, 2, np.random.default_rng(0)))
-    report = dict(zip(REPORT_NAMES, agent.learn(1).values.tolist(), strict=True))
+    report = dict(zip(REPORT_NAMES, agent.learn(1).values, strict=True))
     assert report["policy/kl"] == pytest.approx(0, abs=1e-6)
     assert report["policy/clip_fraction"] == 0
 
@@ -248,7 +248,7 @@ def test_target_kl_ends_the_passes() -> None:
 def test_minibatches_of_one_transition_are_finite() -> None:
     agent = build(PpoParameters(rollout_steps=2, passes=1, minibatch_size=1), context())
     agent.observe(experience(agent, 2, 2, np.random.default_rng(0)))
-    assert torch.isfinite(agent.learn(4).values).all()
+    assert np.isfinite(agent.learn(4).values).all()
 
 
 def test_other_spaces_are_refused() -> None:

@@ -71,7 +71,7 @@ def test_an_update_improves_the_surrogate_within_the_region_and_fits_the_values(
     losses = []
     for _ in range(3):
         agent.observe(experience(agent, 64, 2, rng))
-        report = dict(zip(agent.report_names, agent.learn(1).values.tolist(), strict=True))
+        report = dict(zip(agent.report_names, agent.learn(1).values, strict=True))
         assert report["loss/policy"] < 0
         assert 0 < report["policy/kl"] <= 0.01 + 1e-6
         losses.append(report["loss/value"])
