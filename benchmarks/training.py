@@ -1,10 +1,12 @@
 """Throughput of whole trainings, learning included, beside the peers on equal settings: one thread, a fresh process each, taking turns.
 
-    python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,a3c,sac,pong] [--peers sb3,pfrl,tianshou,plain] [--repeat 3] [--pack 16]
+    python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,a3c,sac,pong] [--peers sb3,pfrl,tianshou,plain] [--repeat 3]
+                                  [--pack 16] [--packs 2]
 
 The rate leaves out start-up, and what the first learn takes longer than the second (compilation); the columns beside it hold both, and the
-rate with all of it. A peer that is not installed is left out: `make bench-peers` installs them all. Absolute figures drift from machine to
-machine and from hour to hour: compare within one run only.
+rate with all of it. With `--packs` the seeds of a pack are also trained as so many packs at once, a process each, as a worker with so many
+slots does it where `resources.pack` says how many seeds one carries. A peer that is not installed is left out: `make bench-peers` installs
+them all. Absolute figures drift from machine to machine and from hour to hour: compare within one run only.
 """
 
 import argparse
@@ -17,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._peers.tables import COMPILED, EAGER, PACK, Results
+from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, Results, together
 from benchmarks._peers.tasks import PEERS, TASKS, Task
 from benchmarks._report import machine
 
@@ -53,22 +55,27 @@ def installed(peers: Sequence[str]) -> list[str]:
     return found
 
 
-def commands(task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, pack: int) -> dict[str, list[str]]:
-    """Returns what is run in one turn, by name."""
-    ours = {MODES[mode]: palestra_command(task, [turn], mode) for mode in modes}
-    if pack > 1 and task.pack_target is not None:
-        ours[PACK] = palestra_command(task, range(turn * pack, (turn + 1) * pack), modes[-1])
-    return {**ours, **{peer: peer_command(peer, task, turn) for peer in peers}}
+def commands(task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, options: argparse.Namespace) -> dict[str, list[list[str]]]:
+    """Returns what is run in one turn, by name; several at once."""
+    ours, seeds = (
+        {MODES[mode]: [palestra_command(task, [turn], mode)] for mode in modes},
+        range(turn * options.pack, (turn + 1) * options.pack),
+    )
+    if options.pack > 1 and task.pack_target is not None:
+        ours[PACK] = [palestra_command(task, seeds, modes[-1])]
+        if options.packs > 1:
+            ours[PACKS] = [palestra_command(task, seeds[index :: options.packs], modes[-1]) for index in range(options.packs)]
+    return {**ours, **{peer: [peer_command(peer, task, turn)] for peer in peers}}
 
 
 def results_of(task: Task, peers: Sequence[str], modes: Sequence[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yields one result after another; all take turns, so that whatever slows the machine slows them all."""
     given_up: set[str] = set()
     for turn in range(options.repeat):
-        for name, command in commands(task, peers, modes, turn, options.pack).items():
+        for name, at_once in commands(task, peers, modes, turn, options).items():
             if name in given_up:
                 continue
-            result = trained(command, options.env_steps)
+            result = trained(at_once, options.env_steps)
             if "left_out" in result:
                 given_up.add(name)
                 print(f"{name} is left out of {task.name}: {result['left_out']}")
@@ -76,14 +83,22 @@ def results_of(task: Task, peers: Sequence[str], modes: Sequence[str], options: 
                 yield result
 
 
-def trained(command: list[str], env_steps: int | None) -> dict[str, Any]:
+def trained(at_once: list[list[str]], env_steps: int | None) -> dict[str, Any]:
+    """Returns the result of trainings that go on at the same time; mostly it is one."""
     length = ["--env-steps", str(env_steps)] if env_steps else []
-    finished = subprocess.run([*command, *length, "--started", repr(time.time())], capture_output=True, text=True, check=False)
-    if finished.returncode:
-        last = finished.stderr.strip().splitlines()[-1:] or ["without a word"]
-        return {"left_out": f"it failed: {last[0]}"}
-    result: dict[str, Any] = json.loads(finished.stdout.strip().splitlines()[-1])
-    return result
+    running = [
+        subprocess.Popen([*command, *length, "--started", repr(time.time())], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for command in at_once
+    ]
+    results = []
+    for process in running:
+        said, complained = process.communicate()
+        if process.returncode:
+            last = complained.strip().splitlines()[-1:] or ["without a word"]
+            results.append({"left_out": f"it failed: {last[0]}"})
+        else:
+            results.append(json.loads(said.strip().splitlines()[-1]))
+    return next((result for result in results if "left_out" in result), None) or together(results)
 
 
 def main() -> int:
@@ -93,6 +108,7 @@ def main() -> int:
     parser.add_argument("--compile", default=",".join(MODES), help="how Palestra runs its updates; packs take the last one")
     parser.add_argument("--repeat", type=int, default=3, help="trainings of each peer, each with a seed of its own")
     parser.add_argument("--pack", type=int, default=0, help="also train a pack of so many seeds, where a target is set")
+    parser.add_argument("--packs", type=int, default=1, help="also train the seeds of a pack as so many packs at once, on a core each")
     parser.add_argument("--env-steps", type=int, help="shorter or longer than the tasks are; for trying out")
     parser.add_argument("--json", action="store_true", help="print each training's line too")
     options = parser.parse_args()
@@ -101,7 +117,7 @@ def main() -> int:
     print(machine())
     good = True
     for task in tasks:
-        results = Results(task, options.pack)
+        results = Results(task, options.pack, options.packs)
         for result in results_of(task, [peer for peer in peers if peer in task.peers], modes, options):
             results.add(result)
             if options.json:

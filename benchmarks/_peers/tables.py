@@ -12,7 +12,7 @@ CPU_RATE: Final = "env_steps_per_cpu_second"
 """By the time that the processor worked for it; on a machine that others use too, it varies less."""
 SECONDS: Final = "loop_seconds"
 MEMORY: Final = "peak_mib"
-EAGER, COMPILED, PACK = "palestra eager", "palestra compiled", "palestra pack"
+EAGER, COMPILED, PACK, PACKS = "palestra eager", "palestra compiled", "palestra pack", "palestra packs at once"
 MEMORY_PEER: Final = "sb3"
 MEMORY_TARGETS: Final = {EAGER: 1.0, COMPILED: 1.6}
 """Most memory as a multiple of that of `MEMORY_PEER`."""
@@ -25,11 +25,12 @@ class Results:
     Args:
         task: With what is asked for.
         pack: Seeds of a pack.
+        packs: Packs at once that these seeds are trained as, too.
     """
 
-    def __init__(self, task: Task, pack: int) -> None:
+    def __init__(self, task: Task, pack: int, packs: int = 1) -> None:
         self._task = task
-        self._pack = pack
+        self._pack, self._packs = pack, packs
         self._by_peer: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, result: dict[str, Any]) -> None:
@@ -69,19 +70,22 @@ class Results:
     def _packing(self) -> Iterator[tuple[str, bool]]:
         if PACK not in self._by_peer:
             return
-        one, fastest, (most, least) = self._fastest([EAGER, COMPILED]), self._fastest_peer(), (self._task.pack_time, self._task.pack_target)
+        one, fastest, least = self._fastest([EAGER, COMPILED]), self._fastest_peer(), self._task.pack_target
         if one is not None:
-            ratio = self._median(PACK, SECONDS) / self._median(one, SECONDS)
-            yield (
-                f"pack of {self._pack} / one seed: {ratio:.2f} x the time" + (f"; at most {most:g} x" if most else ""),
-                not most or ratio <= most,
-            )
+            yield self._multiple(f"pack of {self._pack}", PACK, one)
+            if PACKS in self._by_peer:
+                yield self._multiple(f"the {self._pack} seeds in {self._packs} packs at once, on a core each", PACKS, one)
         if fastest is not None and least is not None:
             ratio = self._pack * self._median(fastest, SECONDS) / self._median(PACK, SECONDS)
             yield f"{self._pack} x {fastest} / pack of {self._pack}: {ratio:.2f} x the time; target {least:g} x", ratio >= least
 
+    def _multiple(self, what: str, ours: str, one: str) -> tuple[str, bool]:
+        """Returns the time of several seeds as a multiple of that of one."""
+        ratio, most = self._median(ours, SECONDS) / self._median(one, SECONDS), self._task.pack_time
+        return f"{what} / one seed: {ratio:.2f} x the time" + (f"; at most {most:g} x" if most else ""), not most or ratio <= most
+
     def _fastest_peer(self) -> str | None:
-        return self._fastest([peer for peer in self._by_peer if peer not in {EAGER, COMPILED, PACK}])
+        return self._fastest([peer for peer in self._by_peer if peer not in {EAGER, COMPILED, PACK, PACKS}])
 
     def _fastest(self, peers: Sequence[str]) -> str | None:
         return max((peer for peer in peers if peer in self._by_peer), key=lambda peer: self._median(peer, RATE), default=None)
@@ -107,6 +111,28 @@ class Results:
             f"{self._median(peer, MEMORY):,.0f}",
             _spread(self._values(peer, "mean_return"), ".0f") if self._task.is_judged else "",
         )
+
+
+def together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns what trainings that went on at the same time came to: they have ended when the last has."""
+    first, *others = results
+    if not others:
+        return first
+    most = {key: max(result[key] for result in results) for key in ("setup_seconds", "warm_up_seconds", SECONDS)}
+    env_steps, cpu_seconds = sum(one["env_steps"] for one in results), sum(one["env_steps"] / one[CPU_RATE] for one in results)
+    whole = max(one["env_steps"] / one["together_per_second"] for one in results)
+    return {
+        **first,
+        **most,
+        "peer": PACKS,
+        "seeds": ",".join(str(one["seeds"]) for one in results),
+        "env_steps": env_steps,
+        RATE: round(env_steps / most[SECONDS], 1),
+        CPU_RATE: round(env_steps / cpu_seconds, 1),
+        "together_per_second": round(env_steps / whole, 1),
+        MEMORY: sum(one[MEMORY] for one in results),
+        "mean_return": None if first["mean_return"] is None else statistics.fmean(one["mean_return"] for one in results),
+    }
 
 
 def _spread(values: Sequence[float], form: str) -> str:
