@@ -16,6 +16,7 @@ from gymnasium import Space, spaces
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from workers.agents.actions import DiscreteActions
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
 from workers.networks.layout import Parameters
@@ -88,15 +89,15 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Categorical:
+class Categorical(DiscreteActions):
     """One of n actions; the outputs are logits."""
 
-    outputs: int
-    first: int
-    """Smallest action of the space; raw actions count from 0."""
     extra_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
-    raw_shape: ClassVar[tuple[int, ...]] = ()
-    raw_dtype: ClassVar[type[np.generic]] = np.int64
+
+    @property
+    def outputs(self) -> int:
+        """A logit per action."""
+        return self.count
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
         """Returns Gumbel noise float64 [*shape, A]: one number per logit, whatever the logits are."""
@@ -128,18 +129,6 @@ class Categorical:
         """Returns float32 [N]."""
         before, after = old[1].log_softmax(1), new[1].log_softmax(1)
         return (before.exp() * (before - after)).sum(1)
-
-    def to_space(self, raw: Array) -> Array:
-        """Returns int64 [N]."""
-        return raw + self.first if self.first else raw
-
-    def tensor_to_space(self, raw: Tensor) -> Tensor:
-        """Returns int64 [N]."""
-        return raw + self.first
-
-    def from_space(self, action: Array) -> Array:
-        """Returns int64 [N]."""
-        return action - self.first if self.first else action
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +348,7 @@ def policy_for(space: Space[Any], agent: str = "ppo") -> Policy:
     """
     match space:
         case spaces.Discrete():
-            return Categorical(outputs=int(space.n), first=int(space.start))
+            return Categorical(int(space.n), int(space.start))
         case spaces.MultiDiscrete():
             return Product(space, tuple(space.nvec.reshape(-1).tolist()))
         case spaces.MultiBinary():

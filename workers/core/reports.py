@@ -8,20 +8,34 @@ import numpy as np
 import numpy.typing as npt
 
 
-def read_values(values: Sequence[Any], width: int = 0) -> npt.NDArray[np.float64]:
-    """Returns the values of reports, see `LearnReport.values`, as float64 [n, names]; tensors are read all at once, and waited for.
+def unread(values: Sequence[Any]) -> Any:
+    """Returns the values of reports, see `LearnReport.values`, for `read_values` of another thread; those on a device as one tensor there.
+
+    A tensor that another thread frees hands the interpreter's lock to the loop and back: one for all of them is freed, not one for each.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and values and all(isinstance(value, torch.Tensor) for value in values):
+        return torch.stack(list(values))
+    return values
+
+
+def read_values(values: Any, width: int = 0) -> npt.NDArray[np.float64]:
+    """Returns the values of reports as float64 [n, names]; tensors are read all at once, and waited for.
 
     Args:
-        values: Of n reports.
+        values: Those of n reports, or what `unread` made of them.
         width: The number of names where there is no report.
     """
-    if not values:
+    if not len(values):
         return np.zeros((0, width))
     torch = sys.modules.get("torch")
+    if torch is not None and isinstance(values, torch.Tensor):
+        whole: npt.NDArray[np.float64] = values.double().cpu().numpy()
+        return whole
     tensors = [] if torch is None else [value for value in values if isinstance(value, torch.Tensor)]
     if torch is None or not tensors:
         return np.array(values, np.float64)
-    read: npt.NDArray[np.float64] = torch.stack(tensors).double().cpu().numpy()
+    read = read_values(torch.stack(tensors))
     if len(tensors) == len(values):
         return read
     rows = iter(read)

@@ -22,7 +22,7 @@ LAST_EPISODES: Final = 1_000
 
 _Row = TypeVar("_Row")
 _PointRow = tuple[str, int, int, int, float, SupportsFloat]
-_WindowRow = tuple[list[Any], int, int, int, float]
+_WindowRow = tuple[Any, int, int, int, float]
 _EpisodeRow = tuple[int, int, int, int, float, float, int, bool]
 
 

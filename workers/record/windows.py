@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workers.core.reports import read_values
+from workers.core.reports import read_values, unread
 from workers.core.types import LearnReport, StateTree
 
 LONGEST_WINDOW: Final = 1_000
@@ -45,12 +45,12 @@ class LearnWindow:
         for report in reports:
             self._values.append(report.values)
 
-    def close(self) -> list[Any] | None:
+    def close(self) -> Any:
         """Returns the window's values, unread, for `means` of another thread; `None` where nothing was learnt. Begins the next window."""
         if not self._values:
             return None
         values, self._values = self._values, []
-        return values
+        return unread(values)
 
     def state_dict(self) -> StateTree:
         """Returns every value of the open window, so that its mean will be the same to the last bit."""
@@ -61,11 +61,11 @@ class LearnWindow:
         self._values = list(np.asarray(state["rows"]))
 
 
-def means(windows: Sequence[list[Any]]) -> list[list[float]]:
-    """Returns the mean of each column of each window's values, read all at once; waits for the device."""
+def means(windows: Sequence[Any]) -> list[list[float]]:
+    """Returns the mean of each column of each window's values; waits for the device."""
     if not windows:
         return []
     counts = np.array([len(values) for values in windows])
-    rows = read_values([value for values in windows for value in values])
+    rows = np.concatenate([read_values(values) for values in windows])
     averages: list[list[float]] = (np.add.reduceat(rows, np.cumsum(counts) - counts) / counts[:, np.newaxis]).tolist()
     return averages

@@ -4,6 +4,7 @@ import errno
 import json
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,18 @@ def test_windows_that_are_written_together_keep_to_themselves(clock: Clock) -> N
     recorder.flush()
     assert series(sink, "loss/td") == [(10, 1.5), (20, 5.0), (30, 9.0)]
     assert series(sink, "q/mean") == [(10, 15.0), (20, 50.0), (30, 80.0)]
+
+
+def test_tensors_of_a_window_are_freed_where_it_closes(clock: Clock) -> None:
+    """By the loop: the thread that writes would hand the interpreter's lock to and fro with each."""
+    sink, values = Sink(), [torch.tensor([1.0, 10.0]), torch.tensor([4.0, 20.0])]
+    left = [weakref.ref(value) for value in values]
+    recorder = SpoolRecorder(RUN, sink)
+    tick(recorder, clock, 10, *values)
+    values.clear()
+    assert [ref() for ref in left] == [None, None]
+    recorder.flush()
+    assert series(sink, "loss/td") == [(10, 2.5)]
 
 
 def test_an_open_window_survives_a_snapshot_to_the_last_bit(clock: Clock) -> None:
