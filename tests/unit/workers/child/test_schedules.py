@@ -94,11 +94,13 @@ def same_definition(source: AttemptDirectory, schedule: str, **run: Any) -> Work
     return work_order(order.definition.model_dump(mode="json"), schedule=schedule, **{**FOLLOW, **run})
 
 
-@pytest.mark.parametrize(("agent", "num_envs"), [("dqn", 1), ("dqn", 2), ("ppo", 2), ("a3c", 1)])
+@pytest.mark.parametrize(("agent", "num_envs"), [("dqn", 1), ("dqn", 2), ("ppo", 2), ("a3c", 1), ("a3c", 2)])
 def test_a_test_makes_one_update_one_evaluation_and_one_export(tmp_path: Path, agent: str, num_envs: int) -> None:
     document = definition(agent, num_envs)
     if agent == "dqn":
         document["agent"]["learning_starts"] = 100_000
+    if agent == "a3c":
+        document["env"]["num_envs"], document["agent"]["processes"] = 1, num_envs
     directory = attempt(tmp_path, work_order(document, schedule="test"))
     report = execute(directory)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
