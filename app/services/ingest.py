@@ -145,9 +145,10 @@ async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], 
     attempt, first_seq = writer.attempt, new[0].seq
     received, now = await rows.last_received(session, attempt.id)
     elapsed = None if received is None else (now - received).total_seconds()
-    for run_id, content in records.sort(new).items():
-        target = intake_rows.Target(writer.runs[run_id], attempt, writer.carried[run_id].fence, first_seq)
-        await intake_rows.write(session, target, content)
+    found = records.sort(new)
+    targets = {run_id: intake_rows.Target(writer.runs[run_id], attempt, writer.carried[run_id].fence, first_seq) for run_id in found}
+    await intake_rows.write(session, [(targets[run_id], content) for run_id, content in found.items()])
+    for run_id, content in found.items():
         if writer.carried[run_id].training and content.progress is not None:
             intake_rows.lift_progress(writer.runs[run_id], content.progress, elapsed)
     digests = delivery.digests_of(first_seq, delivery.last_seq)

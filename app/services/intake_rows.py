@@ -1,7 +1,11 @@
-"""Writes what a batch brings for one run, and registers the live messages."""
+"""Writes what a batch brings, and registers the live messages.
+
+The curves of all runs of a batch are written together, by as many statements as those of one: a pack's batch holds sixteen runs.
+"""
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,22 +52,24 @@ class Target:
         return {"run_id": self.run.id, "attempt_id": self.attempt.id, "fence": self.fence}
 
 
-async def write(session: Session, target: Target, content: RunRecords) -> None:
-    """Writes everything that a batch brings for one run.
+async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) -> None:
+    """Writes everything that a batch brings, run by run.
 
     Raises:
         InvalidError: `too_many_metrics` or `snapshot_exists`; nothing of the batch may be committed then.
     """
-    if content.series:
-        await _write_series(session, target, content.series)
-    if content.lines:
-        await _write_log(session, target, content.lines)
-    for seq, snapshot in content.snapshots:
-        await snapshots.arrived(session, snapshots.Origin(target.run, target.attempt.id, target.fence, seq), snapshot)
-    if content.evaluations:
-        await _write_evaluations(session, target, content)
-    if content.stats:
-        await _write_stats(session, target, content)
+    await _write_series(
+        session, {(target.run.id, name): (target, columns) for target, content in batch for name, columns in content.series.items()}
+    )
+    for target, content in batch:
+        if content.lines:
+            await _write_log(session, target, content.lines)
+        for seq, snapshot in content.snapshots:
+            await snapshots.arrived(session, snapshots.Origin(target.run, target.attempt.id, target.fence, seq), snapshot)
+        if content.evaluations:
+            await _write_evaluations(session, target, content)
+        if content.stats:
+            await _write_stats(session, target, content)
 
 
 def lift_progress(run: Run, progress: Progress, elapsed: float | None) -> None:
@@ -83,29 +89,39 @@ def lift_progress(run: Run, progress: Progress, elapsed: float | None) -> None:
     run.episode = max(run.episode, progress.episode)
 
 
-async def _write_series(session: Session, target: Target, series: Mapping[str, Columns]) -> None:
-    run_id = target.run.id
-    known = await rows.series(session, [(run_id, name) for name in series])
-    ids = {name: row.id for (_, name), row in known.items()}
-    ids |= await _add_series(session, run_id, {name: columns for name, columns in series.items() if name not in ids})
-    await rows.update_series(session, [_summary(row, series[name]) for (_, name), row in known.items()])
-    common = {"attempt_id": target.attempt.id, "fence": target.fence, "first_seq": target.first_seq}
+async def _write_series(session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]) -> None:
+    if not series:
+        return
+    known = await rows.series(session, series.keys())
+    ids = {key: row.id for key, row in known.items()}
+    ids |= await _add_series(session, {key: columns for key, (_, columns) in series.items() if key not in ids})
+    await rows.update_series(session, [_summary(row, series[key][1]) for key, row in known.items()])
     new = [
-        {**common, "series_id": ids[name], "points": len(columns), "content": blocks.encode(columns)} for name, columns in series.items()
+        {
+            "attempt_id": target.attempt.id,
+            "fence": target.fence,
+            "first_seq": target.first_seq,
+            "series_id": ids[key],
+            "points": len(columns),
+            "content": blocks.encode(columns),
+        }
+        for key, (target, columns) in series.items()
     ]
     added = await rows.add_blocks(session, new)
-    for name in series:
-        events.record(session, "points", {"series": name, "block": added[ids[name]]}, **target.about)
+    for key, (target, _) in series.items():
+        events.record(session, "points", {"series": key[1], "block": added[ids[key]]}, **target.about)
 
 
-async def _add_series(session: Session, run_id: str, series: Mapping[str, Columns]) -> dict[str, int]:
+async def _add_series(session: Session, series: Mapping[rows.SeriesKey, Columns]) -> dict[rows.SeriesKey, int]:
     if not series:
         return {}
-    held = (await rows.count_series(session, [run_id])).get(run_id, 0)
-    if held + len(series) > MAX_SERIES_PER_RUN:
-        message = f"A run holds at most {MAX_SERIES_PER_RUN} series, this one has {held}. Use fewer names."
-        raise InvalidError("too_many_metrics", message, pointer="/records")
-    new = [{"run_id": run_id, "name": name, **_totals(0, 0, columns)} for name, columns in series.items()]
+    more = Counter(run_id for run_id, _ in series)
+    held = await rows.count_series(session, more.keys())
+    for run_id, count in more.items():
+        if held.get(run_id, 0) + count > MAX_SERIES_PER_RUN:
+            message = f"A run holds at most {MAX_SERIES_PER_RUN} series, this one has {held.get(run_id, 0)}. Use fewer names."
+            raise InvalidError("too_many_metrics", message, pointer="/records")
+    new = [{"run_id": run_id, "name": name, **_totals(0, 0, columns)} for (run_id, name), columns in series.items()]
     return dict(zip(series, await rows.add_series(session, new), strict=True))
 
 
