@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import func, insert, select, tuple_, update
 
@@ -14,6 +14,8 @@ from app.db.models.logs import LogBlock
 
 SeriesKey = tuple[str, str]
 """Run and name."""
+KEYS_AT_ONCE: Final = 1_000
+"""Of one statement: PostgreSQL takes a list of pairs for conditions within each other, and some thousands overflow its stack."""
 
 
 async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, Run]:
@@ -40,10 +42,12 @@ async def last_received(session: Session, attempt_id: str) -> tuple[datetime | N
 
 async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, Series]:
     """Returns the series that exist among `keys`."""
-    found = await session.scalars(
-        select(Series).where(tuple_(Series.run_id, Series.name).in_(list(keys))).execution_options(populate_existing=True)
-    )
-    return {(row.run_id, row.name): row for row in found}
+    wanted, found = list(keys), dict[SeriesKey, Series]()
+    for begin in range(0, len(wanted), KEYS_AT_ONCE):
+        among = tuple_(Series.run_id, Series.name).in_(wanted[begin : begin + KEYS_AT_ONCE])
+        for row in await session.scalars(select(Series).where(among).execution_options(populate_existing=True)):
+            found[row.run_id, row.name] = row
+    return found
 
 
 async def count_series(session: Session, run_ids: Collection[str]) -> dict[str, int]:

@@ -156,6 +156,13 @@ async def test_too_many_series_refuse_the_whole_batch(training: Training, monkey
     assert await training.send(4, [records.points(training.run_id, "a", [2])]) == 4
 
 
+async def test_more_series_than_a_statement_takes_parameters_are_refused_too(training: Training) -> None:
+    names = [f"s{index}" for index in range(35_000)]
+    wide = [records.system(training.run_id, **dict.fromkeys(names[begin : begin + 64], 1.0)) for begin in range(0, len(names), 64)]
+    assert (await training.refused(1, wide)).code == "too_many_metrics"
+    assert await training.send(1, [records.points(training.run_id, "a", [2])]) == 1
+
+
 @pytest.mark.parametrize("value", [-0.0, 5e-324, 1.7976931348623157e308, "NaN", "Infinity", "-Infinity"])
 async def test_special_numbers_are_stored_exactly(training: Training, value: Any) -> None:
     await training.send(1, [records.points(training.run_id, "loss", [1], [value]), records.evaluation(training.run_id, 1, value)])
