@@ -10,14 +10,16 @@ them all. Absolute figures drift from machine to machine and from hour to hour: 
 """
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, Results, together
 from benchmarks._peers.tasks import PEERS, TASKS, Task
@@ -57,10 +59,8 @@ def installed(peers: Sequence[str]) -> list[str]:
 
 def commands(task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, options: argparse.Namespace) -> dict[str, list[list[str]]]:
     """Returns what is run in one turn, by name; several at once."""
-    ours, seeds = (
-        {MODES[mode]: [palestra_command(task, [turn], mode)] for mode in modes},
-        range(turn * options.pack, (turn + 1) * options.pack),
-    )
+    ours = {MODES[mode]: [palestra_command(task, [turn], mode)] for mode in modes}
+    seeds = range(turn * options.pack, (turn + 1) * options.pack)
     if options.pack > 1 and task.pack_target is not None:
         ours[PACK] = [palestra_command(task, seeds, modes[-1])]
         if options.packs > 1:
@@ -86,19 +86,26 @@ def results_of(task: Task, peers: Sequence[str], modes: Sequence[str], options: 
 def trained(at_once: list[list[str]], env_steps: int | None) -> dict[str, Any]:
     """Returns the result of trainings that go on at the same time; mostly it is one."""
     length = ["--env-steps", str(env_steps)] if env_steps else []
-    running = [
-        subprocess.Popen([*command, *length, "--started", repr(time.time())], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for command in at_once
-    ]
-    results = []
-    for process in running:
-        said, complained = process.communicate()
-        if process.returncode:
-            last = complained.strip().splitlines()[-1:] or ["without a word"]
-            results.append({"left_out": f"it failed: {last[0]}"})
-        else:
-            results.append(json.loads(said.strip().splitlines()[-1]))
+    with contextlib.ExitStack() as stack:
+        running = []
+        for command in at_once:
+            said, complained = (
+                stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(2)
+            )  # a full pipe would stop who writes to it
+            begun = subprocess.Popen([*command, *length, "--started", repr(time.time())], stdout=said, stderr=complained)
+            running.append((begun, said, complained))
+        results = [_result(process.wait(), said, complained) for process, said, complained in running]
     return next((result for result in results if "left_out" in result), None) or together(results)
+
+
+def _result(exit_code: int, said: IO[str], complained: IO[str]) -> dict[str, Any]:
+    said.seek(0)
+    complained.seek(0)
+    if exit_code:
+        last = complained.read().strip().splitlines()[-1:] or ["without a word"]
+        return {"left_out": f"it failed: {last[0]}"}
+    result: dict[str, Any] = json.loads(said.read().strip().splitlines()[-1])
+    return result
 
 
 def main() -> int:
@@ -112,6 +119,8 @@ def main() -> int:
     parser.add_argument("--env-steps", type=int, help="shorter or longer than the tasks are; for trying out")
     parser.add_argument("--json", action="store_true", help="print each training's line too")
     options = parser.parse_args()
+    if not 1 <= options.packs <= max(1, options.pack):
+        parser.error("--packs divides the seeds of --pack: it is at least 1 and no more than these")
     tasks = [TASKS[name] for name in names(parser, options.tasks, TASKS)]
     peers, modes = installed(names(parser, options.peers, PEERS)), names(parser, options.compile, MODES)
     print(machine())

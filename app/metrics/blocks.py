@@ -71,7 +71,7 @@ def encode(columns: Columns) -> bytes:
     names = list(columns.extra)
     arrays: list[Ints] = [getattr(columns, name) for name in _INTS] + [columns.extra[name] for name in names]
     body = ",".join(names).encode() + b"\n"
-    body += _differences(np.array(arrays, "<i8")).tobytes()
+    body += np.diff(np.array(arrays, "<i8"), axis=1, prepend=0).tobytes()
     body += b"".join(np.ascontiguousarray(getattr(columns, name), "<f8").tobytes() for name in _FLOATS)
     packed = zlib.compress(body, 1)
     kind, content = (_ZLIB, packed) if len(packed) < len(body) else (_PLAIN, body)
@@ -133,9 +133,3 @@ def _columns(data: bytes, count: int, names: Sequence[str]) -> Columns:
     wall, value = np.frombuffer(data, "<f8", count * len(_FLOATS), 8 * count * rows).reshape(len(_FLOATS), count)
     extra = {name: ints[len(_INTS) + row] for row, name in enumerate(names)}
     return Columns(ints[0], ints[1], ints[2], ints[3], wall, value, extra)
-
-
-def _differences(rows: Ints) -> Ints:
-    """Returns each row's first number, and what each further one adds to that before it."""
-    rows[:, 1:] -= rows[:, :-1].copy()
-    return rows

@@ -24,6 +24,9 @@ from palestra.contract.telemetry import (
 EPISODE_RETURN: Final = "episode/return"
 EPISODE_LENGTH: Final = "episode/length"
 SYSTEM_PREFIX: Final = "system/"
+UNKNOWN: Final = -1
+"""In an extra column of a point that came without it."""
+_NO_EXTRA: Final[Mapping[str, Sequence[int]]] = {}
 VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
     "evaluation": EvaluationSource.EVALUATION,
     "evaluation_on_train_data": EvaluationSource.TRAIN_DATA,
@@ -77,7 +80,10 @@ class _Curve:
     value: list[float] = field(default_factory=list)
     extra: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, seq: int, at: "Points | Episodes", value: Sequence[float]) -> None:
+    def add(self, seq: int, at: "Points | Episodes", value: Sequence[float], extra: Mapping[str, Sequence[int]] = _NO_EXTRA) -> None:
+        for name in self.extra.keys() | extra.keys():
+            column = self.extra.setdefault(name, [UNKNOWN] * len(self.value))
+            column.extend(extra.get(name) or [UNKNOWN] * len(value))
         self.seq.extend([seq] * len(value))
         self.env_step.extend(at.env_step)
         self.update.extend(at.update)
@@ -134,10 +140,8 @@ def _take(seq: int, record: Record, run: RunRecords, curves: dict[str, _Curve]) 
 
 def _take_episodes(seq: int, record: Episodes, curves: dict[str, _Curve]) -> None:
     curves.setdefault(EPISODE_RETURN, _Curve()).add(seq, record, record.episode_return)
-    lengths = curves.setdefault(EPISODE_LENGTH, _Curve())
-    lengths.add(seq, record, [float(length) for length in record.episode_length])
-    lengths.extra.setdefault("env_index", []).extend(record.env_index)
-    lengths.extra.setdefault("terminated", []).extend(int(ended) for ended in record.terminated)
+    extra = {"env_index": record.env_index, "terminated": [int(ended) for ended in record.terminated]}
+    curves.setdefault(EPISODE_LENGTH, _Curve()).add(seq, record, [float(length) for length in record.episode_length], extra)
 
 
 def _lines(record: LogLines | Note) -> Iterator[Line]:

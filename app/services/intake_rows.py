@@ -1,6 +1,6 @@
 """Writes what a batch brings, and registers the live messages.
 
-The curves of all runs of a batch are written together, by as many statements as those of one: a pack's batch holds sixteen runs.
+The curves of all runs of a batch are written together, by about as many statements as those of one: a pack's batch holds sixteen runs.
 """
 
 import math
@@ -53,7 +53,7 @@ class Target:
 
 
 async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) -> None:
-    """Writes everything that a batch brings, run by run.
+    """Writes everything that a batch brings: the curves of all runs, then what else each brings.
 
     Raises:
         InvalidError: `too_many_metrics` or `snapshot_exists`; nothing of the batch may be committed then.

@@ -64,6 +64,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         began, began_cpu = time.perf_counter(), processor_seconds() + children_seconds()
         done = loop.train()
         seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() + children_seconds() - began_cpu
+        ended = time.time()
         peak = peak_mib() + done.children_mib
         mean_return = round(greedy_return(task.env, loop.act), 1) if task.is_judged else None
         loop.close()
@@ -77,6 +78,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         "setup_seconds": round(setup, 2),
         "warm_up_seconds": round(done.warm_up_seconds, 2),
         "loop_seconds": round(trained, 3),
+        "ended": round(ended, 3),
         "env_steps_per_cpu_second": round(done.env_steps / max(cpu_seconds - done.warm_up_processor_seconds, 1e-9), 1),
         "together_per_second": round(done.env_steps / (setup + seconds), 1),
         "peak_mib": round(peak),

@@ -114,11 +114,12 @@ class Results:
 
 
 def together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Returns what trainings that went on at the same time came to: they have ended when the last has."""
+    """Returns what trainings that went on at the same time came to: from when the first began until the last has ended."""
     first, *others = results
     if not others:
         return first
-    most = {key: max(result[key] for result in results) for key in ("setup_seconds", "warm_up_seconds", SECONDS)}
+    most = {key: max(result[key] for result in results) for key in ("setup_seconds", "warm_up_seconds")}
+    seconds = max(one["ended"] for one in results) - min(one["ended"] - one[SECONDS] for one in results)
     env_steps, cpu_seconds = sum(one["env_steps"] for one in results), sum(one["env_steps"] / one[CPU_RATE] for one in results)
     whole = max(one["env_steps"] / one["together_per_second"] for one in results)
     return {
@@ -127,7 +128,8 @@ def together(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "peer": PACKS,
         "seeds": ",".join(str(one["seeds"]) for one in results),
         "env_steps": env_steps,
-        RATE: round(env_steps / most[SECONDS], 1),
+        SECONDS: round(seconds, 3),
+        RATE: round(env_steps / seconds, 1),
         CPU_RATE: round(env_steps / cpu_seconds, 1),
         "together_per_second": round(env_steps / whole, 1),
         MEMORY: sum(one[MEMORY] for one in results),

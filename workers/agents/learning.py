@@ -113,7 +113,7 @@ class LearningAgent(Generic[A]):
 def rows_of(values: Tensor) -> Any:
     """Returns the rows of reports [m, R], or the numbers of one [R]: unread on a device, where reading them would be waiting.
 
-    On the CPU they are Python's numbers. Tensors would be freed by the thread that writes telemetry, and each one that is freed hands the
-    interpreter's lock to and fro: with a second core, that takes a seventh of a training's time.
+    On the CPU they are Python's numbers, which take the least to keep and to free: freeing a tensor gives up the interpreter's lock, and
+    where the thread that writes telemetry did so for each report, it took a seventh of a training's time.
     """
     return values.tolist() if values.is_cpu else values

@@ -41,6 +41,8 @@ class SharedA3c:
     report_names = REPORT_NAMES
     learn_schedule = LearnSchedule(every_env_steps=_NEVER, updates=1)
     """Never: the processes learn while they gather."""
+    learns_as_it_gathers = True
+    """Each env_step of a collect may bring an update."""
 
     def __init__(self, hyper: A3cParameters, context: AgentContext) -> None:
         model = self._model = actor_critic(context, "a3c", hyper.hidden_sizes, hyper.activation)

@@ -35,8 +35,8 @@ def in_rounds(cadence: Cadence) -> Cadence:
 
 def of_test(cadence: Cadence) -> Cadence:
     """Returns a cadence that ends with the first update, one evaluation and one snapshot."""
-    rest = replace(cadence, epoch=None, evaluation=None, final_evaluation=True, snapshot=None, save_best=False)
-    return replace(rest, budget=Budget({Unit.UPDATES: 1}), longest_collect=1)  # actor-learners may make an update with each env_step
+    budget = Budget({Unit.UPDATES: 1})
+    return replace(cadence, budget=budget, epoch=None, evaluation=None, final_evaluation=True, snapshot=None, save_best=False)
 
 
 def _round(budget: Bounds) -> int | Trigger:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 
 def unread(values: Sequence[Any]) -> Any:
-    """Returns the values of reports, see `LearnReport.values`, for `read_values` of another thread; those on a device as one tensor there.
+    """Returns the values of reports, see `LearnReport.values`, for `read_values` of another thread; tensors, as one.
 
-    A tensor that another thread frees hands the interpreter's lock to the loop and back: one for all of them is freed, not one for each.
+    A tensor that another thread frees hands the interpreter's lock to the loop and back: so it frees one, and not one for each report.
     """
     torch = sys.modules.get("torch")
     if torch is not None and values and all(isinstance(value, torch.Tensor) for value in values):

@@ -296,7 +296,7 @@ class Engine:
             return self._plans.whole
         at = self.clock.env_steps
         room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at, self._evaluations.next_exact - at)
-        return self._plans.within(min(room, self._cadence.longest_collect))
+        return self._plans.within(room)
 
     def _see_to_what_is_due(self, *, close_epoch: bool) -> None:
         """Steps 5 (the epoch) to 9, then says until when none of them has to be looked at: most iterations have nothing due."""

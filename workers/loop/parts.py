@@ -6,7 +6,6 @@ from typing import Protocol
 
 from workers.core.protocols import Agent, ClockView, Collector, Control, Evaluator, Hook, Recorder, Snapshotter, Trigger
 from workers.core.types import StopReason, Unit
-from workers.loop.budget import UNLIMITED
 from workers.loop.clock import Clock
 
 
@@ -73,8 +72,6 @@ class Cadence:
     best_apart: bool = False
     """Write each kind of snapshot that is due, also where another one holds the same state: each has a name of its own."""
     save_memory: bool = True
-    longest_collect: int = UNLIMITED
-    """env_steps of a collect at most: where who gathers also learns, budgets are looked at so often."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,56 @@ async def test_too_many_series_refuse_the_whole_batch(training: Training, monkey
     assert await training.send(4, [records.points(training.run_id, "a", [2])]) == 4
 
 
+async def test_the_curves_of_all_runs_of_a_pack_keep_to_themselves(
+    world: World, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = await world.register(slots=2)
+    job = await world.one_job(seeds=(0, 1, 2), resources={"pack": 3})
+    order = (await world.start(job.id, worker.worker_id)).work_order
+    first, second, third = job.run_ids
+    pack = Training(world, database, first, job.id, worker.worker_id, order.attempt_id)
+    await pack.send(1, [records.points(run, "x", [1], [value]) for run, value in ((first, 1), (third, 3), (second, 2))])
+    await pack.send(
+        4, [records.points(second, "x", [2], [20]), records.points(first, "y", [2], [10]), records.points(first, "x", [2], [11])]
+    )
+    stored = {(run, name): await pack.stored(name, run_id=run) for run in job.run_ids for name in "xy"}
+    assert stored == {
+        (first, "x"): [1, 11],
+        (first, "y"): [10],
+        (second, "x"): [2, 20],
+        (second, "y"): [],
+        (third, "x"): [3],
+        (third, "y"): [],
+    }
+    async with database.read() as session:
+        block = select(Block.id, Series.run_id, Series.name).join(Series, Series.id == Block.series_id)
+        whose = {key: (run, name) for key, run, name in await session.execute(block)}
+        told = [
+            (event.data["block"], (event.run_id, event.data["series"]))
+            for event in await session.scalars(select(Event))
+            if event.type == "points"
+        ]
+    assert len(told) == 6
+    assert dict(told) == whose
+    monkeypatch.setattr("app.services.intake_rows.MAX_SERIES_PER_RUN", 2)
+    refusal = await pack.refused(7, [records.points(third, "x", [9]), records.points(first, "z", [9])])
+    assert refusal.code == "too_many_metrics"
+    assert await pack.stored("x", run_id=third) == [3]
+
+
+async def test_points_with_the_name_of_an_episode_curve_lie_beside_the_episodes(training: Training) -> None:
+    run = training.run_id
+    await training.send(
+        1, [records.points(run, "episode/length", [1], [7]), records.episodes(run, [1, 2]), records.points(run, "episode/length", [3])]
+    )
+    async with training.database.read() as session:
+        (content,) = await session.scalars(select(Block.content).join(Series).where(Series.name == "episode/length"))
+    columns = blocks.decode(content)
+    assert columns.value[0] == 7
+    assert columns.extra["env_index"].tolist()[0] == columns.extra["terminated"].tolist()[-1] == -1
+    assert -1 not in columns.extra["env_index"].tolist()[1:-1]
+
+
 async def test_more_series_than_a_statement_takes_parameters_are_refused_too(training: Training) -> None:
     names = [f"s{index}" for index in range(35_000)]
     wide = [records.system(training.run_id, **dict.fromkeys(names[begin : begin + 64], 1.0)) for begin in range(0, len(names), 64)]

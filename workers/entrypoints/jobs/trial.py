@@ -6,6 +6,7 @@ from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import Evaluation, Note, RunRecord
 from workers.build.assemble import Training
 from workers.core.errors import DefinitionError
+from workers.core.types import CollectPlan
 from workers.entrypoints.jobs import own_loop
 from workers.loop.parts import RunResult
 from workers.record.recorder import Sink
@@ -33,8 +34,9 @@ class TrialSink:
 def try_out(training: Training) -> RunResult:
     """Collects until the agent can make its first update, whatever its warm-up, and ends as a training ends.
 
-    An agent that learns by itself, and so reports no update, gets one episode. One with a loop of its own goes on
-    until it has learnt, at most for its whole budget.
+    An agent that learns by itself, and so reports no update, gets one episode. One whose processes learn as they gather is granted one
+    env_step at a time, so that it makes one update too. One with a loop of its own goes on until it has learnt, at most for its whole
+    budget.
 
     Args:
         training: Assembled for the schedule `test`: its budget is one update.
@@ -46,9 +48,10 @@ def try_out(training: Training) -> RunResult:
         return own_loop.run(training.engine, training.own_loop)
     engine, tried = training.engine, False
     by_itself = getattr(engine.agent, "learns_by_itself", False)
+    plan = CollectPlan(vector_steps=1) if getattr(engine.agent, "learns_as_it_gathers", False) else None
     for _ in engine.epochs(1):
         while not tried:
-            engine.agent.observe(engine.collect())
+            engine.agent.observe(engine.collect(plan))
             engine.learn(1)
             tried = engine.clock.updates > 0 or (by_itself and engine.clock.episodes > 0)
             if not tried and engine.clock.env_steps >= MOST_ENV_STEPS:
