@@ -145,12 +145,14 @@ async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], 
     attempt, first_seq = writer.attempt, new[0].seq
     received, now = await rows.last_received(session, attempt.id)
     elapsed = None if received is None else (now - received).total_seconds()
-    found = records.sort(new)
-    targets = {run_id: intake_rows.Target(writer.runs[run_id], attempt, writer.carried[run_id].fence, first_seq) for run_id in found}
-    await intake_rows.write(session, [(targets[run_id], content) for run_id, content in found.items()])
-    for run_id, content in found.items():
-        if writer.carried[run_id].training and content.progress is not None:
-            intake_rows.lift_progress(writer.runs[run_id], content.progress, elapsed)
+    found = [
+        (intake_rows.Target(writer.runs[run_id], attempt, writer.carried[run_id].fence, first_seq), content)
+        for run_id, content in records.sort(new).items()
+    ]
+    await intake_rows.write(session, found)
+    for target, content in found:
+        if writer.carried[target.run.id].training and content.progress is not None:
+            intake_rows.lift_progress(target.run, content.progress, elapsed)
     digests = delivery.digests_of(first_seq, delivery.last_seq)
     sha256 = hashlib.sha256(digests).hexdigest()
     batch = {"attempt_id": attempt.id, "first_seq": first_seq, "last_seq": delivery.last_seq, "sha256": sha256, "digests": digests}

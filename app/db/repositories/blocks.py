@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
 
 from sqlalchemy import func, select, tuple_
 
@@ -10,11 +9,7 @@ from app.db.engine import Session
 from app.db.models.curves import Block, Evaluation, Series
 from app.db.models.experiments import Run
 from app.db.models.logs import LogBlock
-
-Value = TypeVar("Value")
-
-_MANY: Final = 500
-"""Values of one IN list."""
+from app.db.repositories.in_lists import cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,7 @@ async def logs_by_ids(session: Session, ids: Collection[int]) -> Mapping[int, Lo
 async def projects_of(session: Session, run_ids: Collection[str]) -> dict[str, str]:
     """Returns the project of each run that exists."""
     found: dict[str, str] = {}
-    for some in _cut(list(run_ids)):
+    for some in cut(run_ids):
         found.update((await session.execute(select(Run.id, Run.project_id).where(Run.id.in_(some)))).all())
     return found
 
@@ -55,7 +50,7 @@ async def projects_of(session: Session, run_ids: Collection[str]) -> dict[str, s
 async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> int:
     """Returns how many points some series (run, name) hold."""
     total = 0
-    for some in _cut(list(keys)):
+    for some in cut(keys):
         query = select(func.coalesce(func.sum(Series.points), 0)).where(tuple_(Series.run_id, Series.name).in_(some))
         total += int(await session.scalar(query) or 0)
     return total
@@ -64,7 +59,7 @@ async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> i
 async def of_series(session: Session, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[StoredBlock]]:
     """Returns the blocks of some series (run, name), each in the order (fence, record)."""
     found: dict[tuple[str, str], list[StoredBlock]] = {key: [] for key in keys}
-    for some in _cut(list(keys)):
+    for some in cut(keys):
         query = (
             select(Series.run_id, Series.name, Block.fence, Block.content)
             .join(Block, Block.series_id == Series.id)
@@ -79,7 +74,7 @@ async def of_series(session: Session, keys: Collection[tuple[str, str]]) -> dict
 async def evaluations(session: Session, run_ids: Collection[str], *, superseded: bool) -> Sequence[Evaluation]:
     """Returns the evaluations of runs in the order (fence, record); superseded ones on request."""
     found: list[Evaluation] = []
-    for some in _cut(list(run_ids)):
+    for some in cut(run_ids):
         query = select(Evaluation).where(Evaluation.run_id.in_(some)).order_by(Evaluation.run_id, Evaluation.fence, Evaluation.seq)
         found.extend(await session.scalars(query if superseded else query.where(Evaluation.superseded.is_(False))))
     return found
@@ -95,7 +90,3 @@ async def log_after(session: Session, run_id: str, after: int, limit: int) -> Se
     """Returns the pieces of a run's log that hold lines after an ordinal, in order."""
     query = select(LogBlock).where(LogBlock.run_id == run_id, LogBlock.last_line > after)
     return (await session.scalars(query.order_by(LogBlock.first_line).limit(limit))).all()
-
-
-def _cut(values: list[Value]) -> list[list[Value]]:
-    return [values[first : first + _MANY] for first in range(0, len(values), _MANY)]

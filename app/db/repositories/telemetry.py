@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import func, insert, select, tuple_, update
 
@@ -11,11 +11,10 @@ from app.db.engine import Session
 from app.db.models.curves import Block, EpochStats, Evaluation, Series, TelemetryBatch
 from app.db.models.experiments import Run
 from app.db.models.logs import LogBlock
+from app.db.repositories.in_lists import cut
 
 SeriesKey = tuple[str, str]
 """Run and name."""
-KEYS_AT_ONCE: Final = 1_000
-"""Of one statement: PostgreSQL takes a list of pairs for conditions within each other, and some thousands overflow its stack."""
 
 
 async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, Run]:
@@ -42,10 +41,10 @@ async def last_received(session: Session, attempt_id: str) -> tuple[datetime | N
 
 async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, Series]:
     """Returns the series that exist among `keys`."""
-    wanted, found = list(keys), dict[SeriesKey, Series]()
-    for begin in range(0, len(wanted), KEYS_AT_ONCE):
-        among = tuple_(Series.run_id, Series.name).in_(wanted[begin : begin + KEYS_AT_ONCE])
-        for row in await session.scalars(select(Series).where(among).execution_options(populate_existing=True)):
+    found: dict[SeriesKey, Series] = {}
+    for some in cut(keys):
+        query = select(Series).where(tuple_(Series.run_id, Series.name).in_(some))
+        for row in await session.scalars(query.execution_options(populate_existing=True)):
             found[row.run_id, row.name] = row
     return found
 
