@@ -19,7 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from palestra.contract.definition import GitCode
 from palestra.contract.documents import sha256_of
 from palestra.redaction import redact, redact_arguments
 from palestra.worktree import NoWorkTreeError, WorkTree, open_worktree
@@ -101,19 +100,18 @@ def prepare_output_dir(
     return str(directory)
 
 
-def capture(argv: Sequence[str] | None = None, directory: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+def capture(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Returns the record of how a run comes about; plain JSON, secrets replaced and counted.
 
     Args:
         argv: Command line; `None` takes `sys.argv`.
-        directory: Where the code lies; `None` takes the current directory.
 
     Returns:
         `command`, `arguments`, `started_at` (ISO 8601), `directory`, `git` (`head`, `dirty_digest`, `status`, `log`, `diff`; `None`
         outside a work tree), `packages`, `hardware`, `environment` and `redactions`.
     """
     arguments, redactions = redact_arguments(sys.argv if argv is None else argv)
-    place = Path(directory if directory is not None else Path.cwd()).resolve()
+    place = Path.cwd()
     worktree = _worktree_or_none(place)
     git: dict[str, Any] | None = None
     if worktree is not None:
@@ -131,16 +129,6 @@ def capture(argv: Sequence[str] | None = None, directory: str | os.PathLike[str]
         "redactions": redactions,
     }
     return {name: _plain(value) for name, value in record.items()}
-
-
-def git_code(directory: str | os.PathLike[str]) -> GitCode:
-    """Returns the identity of the code in a work tree, for `--code DIR`.
-
-    Raises:
-        RuntimeError: If the directory is not in a git work tree with a commit.
-    """
-    worktree = open_worktree(Path(directory))
-    return GitCode(kind="git", head=worktree.head, dirty_digest=worktree.dirty_digest())
 
 
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:

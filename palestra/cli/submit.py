@@ -1,7 +1,6 @@
 """`palestra submit`: a definition file becomes an experiment."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,8 +10,8 @@ from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.output import emit_json, say, usage
 from palestra.cli.watch import follow
 from palestra.contract.names import Schedule
-from palestra.contract.options import Submission
-from palestra.provenance import capture, git_code
+from palestra.contract.options import GIT_CODE_IS_NOT_TAKEN, Submission
+from palestra.provenance import capture
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +25,7 @@ def submit(
     pool: Annotated[str | None, typer.Option(help="Pool of workers.")] = None,
     priority: Annotated[int | None, typer.Option(min=-100, max=100, help="Higher goes first.")] = None,
     schedule: Annotated[Schedule | None, typer.Option(help="What its jobs do; the file's, or train, by default.")] = None,
-    code: Annotated[Path | None, typer.Option(help="Git work tree whose state is part of the experiment's identity.")] = None,
+    code: Annotated[str | None, typer.Option(hidden=True)] = None,
     provenance: Annotated[bool, typer.Option(help="Record command, git state, packages and machine.")] = True,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until all runs ended.")] = False,
     server: Server = None,
@@ -34,8 +33,11 @@ def submit(
     json: Json = False,
 ) -> None:
     """Submits a definition. The same definition and code give the same experiment; missing seeds are added."""
+    if code is not None:
+        usage(f"--code: {GIT_CODE_IS_NOT_TAKEN}")
     submission = _with_options(read_submission(file), seeds=seeds, pool=pool, priority=priority, schedule=schedule)
-    submission = _with_origin(submission, code, provenance=provenance)
+    if provenance and not submission.provenance:
+        submission = submission.model_copy(update={"provenance": capture(sys.argv)})
     with connect(server, token_file) as client:
         experiment, created = client.submit_document(submission)
         if json and not watch:
@@ -53,15 +55,3 @@ def _with_options(submission: Submission, *, seeds: str | None, schedule: Schedu
     changes = {"seeds": parse_seeds(seeds) if seeds is not None else None, "schedule": schedule, **named}
     options = submission.options.model_copy(update={name: value for name, value in changes.items() if value is not None})
     return submission.model_copy(update={"options": options})
-
-
-def _with_origin(submission: Submission, code: Path | None, *, provenance: bool) -> Submission:
-    changes: dict[str, object] = {}
-    if code is not None:
-        try:
-            changes["code"] = git_code(code)
-        except RuntimeError as error:
-            usage(f"--code: {error}")
-    if provenance and not submission.provenance:
-        changes["provenance"] = capture(sys.argv, code)
-    return submission.model_copy(update=changes)

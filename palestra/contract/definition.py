@@ -312,7 +312,7 @@ class EntrypointCode(Document):
 
 
 class GitCode(Document):
-    """The submitter named a work tree with `--code DIR`."""
+    """The state of a work tree that was named at submission: of stored experiments only, submissions no longer take it."""
 
     kind: Literal["git"]
     head: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from palestra.contract.definition import BuiltinCode, Code, Definition, Video
 from palestra.contract.documents import Document
@@ -135,6 +135,12 @@ class JobRequest(Document):
         return self
 
 
+GIT_CODE_IS_NOT_TAKEN: Final = (
+    "the state of a work tree changed the experiment's ID and nothing else, since no code went to the workers: put the code into a package "
+    "whose entry points name the agent or the environment, install it on the workers and leave `code` out; the ID then holds its digest"
+)
+
+
 class Submission(Document):
     """What a user submits: a definition, options for its jobs, and the code it runs. `examples/*.yaml` are such documents."""
 
@@ -143,6 +149,13 @@ class Submission(Document):
     code: Code = BuiltinCode()
     provenance: dict[str, Any] = Field(default_factory=dict)
     """What `palestra.provenance.capture` recorded on the submitter's machine; stored with the runs, never part of the identity."""
+
+    @field_validator("code")
+    @classmethod
+    def _code_reaches_the_workers(cls, code: Code) -> Code:
+        if code.kind == "git":
+            raise ValueError(GIT_CODE_IS_NOT_TAKEN)
+        return code
 
     @model_validator(mode="after")
     def _video_sees_the_evaluated_agent(self) -> Self:

@@ -2640,7 +2640,7 @@ export interface components {
         };
         /**
          * GitCode
-         * @description The submitter named a work tree with `--code DIR`.
+         * @description The state of a work tree that was named at submission: of stored experiments only, submissions no longer take it.
          */
         GitCode: {
             /**

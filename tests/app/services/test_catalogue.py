@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from app.domain.errors import ConflictError, InvalidError
-from app.services import curves, jobs, series
+from app.services import curves, experiments, jobs, series
 from app.services.catalogue import check_definition
-from palestra.contract.definition import BuiltinCode, experiment_id, read_definition
+from palestra.contract.definition import BuiltinCode, GitCode, experiment_id, read_definition
 from palestra.contract.options import JobRequest
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.work_order import Catalogue
 from tests.support import records
 from tests.support.storing import Storing
-from tests.support.world import TINY_CODE, World, catalogue, definition
+from tests.support.world import TINY_CODE, World, catalogue, definition, submission
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -132,6 +132,21 @@ async def test_a_supervised_experiment_shows_its_model_function_and_its_input(wo
     assert order.definition.kind == "supervised"
     run = await world.run(order.runs[0].run_id)
     assert run.progress.fraction == 0.0
+
+
+async def test_an_experiment_that_was_stored_with_the_state_of_a_work_tree_is_read_and_worked_on(world: World) -> None:
+    """Line 11: `--code` is refused, what it made stays."""
+    worker = await world.register()
+    stored = submission().model_copy(update={"code": GitCode(kind="git", head="a" * 40)})
+    async with world.database.write() as session:
+        experiment, _ = await experiments.submit(session, world.admin, stored)
+    assert experiment.code == stored.code
+    (job,) = await world.jobs()
+    order = (await world.start(job.id, worker.worker_id)).work_order
+    assert order.code == stored.code
+    async with world.database.write() as session:
+        request = JobRequest.model_validate_json('{"schedule": "continuous_eval"}')
+        assert (await jobs.submit(session, world.admin, job.run_ids[0], request)).schedule == "continuous_eval"
 
 
 async def test_the_metrics_of_evaluations_are_curves_and_their_score_is_one(storing: Storing) -> None:

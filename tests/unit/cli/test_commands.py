@@ -51,12 +51,13 @@ def test_submit(peer: Peer, palestra: Run) -> None:
     assert peer.asked[1].body["provenance"] == {}
 
 
-def test_submit_with_the_code_of_a_work_tree(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
-    assert palestra("submit", "x.yaml", "--code", str(Path(__file__).parent))[0] == 0
-    assert peer.asked[0].body["code"]["kind"] == "git"
-    code, _, err = palestra("submit", "x.yaml", "--code", "/")
-    assert (code, "--code" in err) == (2, True)
+def test_the_option_code_is_refused_with_the_way_that_works(peer: Peer, palestra: Run) -> None:
+    """Line 11: it changed the ID and nothing else."""
+    code, out, err = palestra("submit", "x.yaml", "--code", str(Path(__file__).parent))
+    assert (code, out, peer.asked) == (2, "", [])
+    assert "--code: the state of a work tree changed the experiment's ID and nothing else" in err
+    assert "whose entry points name the agent or the environment" in err
+    assert "--code" not in palestra("submit", "--help")[1]
 
 
 @pytest.mark.parametrize(("state", "expected"), [("succeeded", 0), ("failed", 1)])

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.definition import (
     BuiltinCode,
+    Code,
     Definition,
     EntrypointCode,
     GitCode,
@@ -93,6 +94,17 @@ def test_code_is_part_of_the_identity() -> None:
         EntrypointCode(kind="entrypoint", distribution="d", version=version, digest=digest * 64) for version, digest in ("1a", "2a", "1b")
     ]
     assert len({identity_hash(definition, code) for code in (BuiltinCode(), clean, dirty, *installed)}) == 6
+
+
+def test_the_state_of_a_work_tree_is_no_code_of_a_submission() -> None:
+    """Line 11: no worker ever got that code; experiments that were stored with it are still read."""
+    document = {"definition": minimal(), "code": {"kind": "git", "head": "a" * 40}}
+    with pytest.raises(ValidationError) as raised:
+        Submission.model_validate_json(json.dumps(document))
+    (problem,) = explain(raised.value, Submission)
+    assert problem.pointer == "/code"
+    assert "put the code into a package whose entry points name the agent or the environment" in problem.message
+    assert TypeAdapter(Code).validate_python(document["code"]) == GitCode(kind="git", head="a" * 40)
 
 
 def test_the_id_is_a_slug_and_sixteen_digits() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from palestra import provenance
-from palestra.contract.definition import GitCode
-from palestra.provenance import capture, generate_exp_id, git_code, prepare_output_dir
+from palestra.provenance import capture, generate_exp_id, prepare_output_dir
 from tests.support.work_trees import read
 
 PRIVATE_KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEmarked\n-----END RSA PRIVATE KEY-----\n"
@@ -76,14 +75,6 @@ def test_capture_is_complete_plain_json(tree: Path) -> None:
 
 def test_capture_outside_git(outside: Path) -> None:
     assert capture(["x"])["git"] is None
-
-
-def test_git_code_tells_clean_from_dirty(tree: Path) -> None:
-    clean = git_code(tree)
-    assert isinstance(clean, GitCode)
-    assert clean.dirty_digest is None
-    (tree / "new.py").write_text("x")
-    assert git_code(tree).dirty_digest is not None
 
 
 def test_a_large_untracked_file_is_named_but_not_copied(tree: Path) -> None:
