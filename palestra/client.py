@@ -13,6 +13,8 @@ from palestra.contract.names import EvaluationSource, Schedule
 from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest, Submission
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.resources import (
+    ArtifactKind,
+    ArtifactView,
     CatalogueView,
     EvaluationView,
     ExperimentDetail,
@@ -27,7 +29,6 @@ from palestra.contract.resources import (
     WorkerView,
 )
 from palestra.contract.states import FINAL_JOB_STATES, RunState
-from palestra.contract.views import Page
 
 FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
 _PAGE: Final = 200
@@ -119,6 +120,10 @@ class Client:
         """Hides an experiment from lists; nothing is deleted."""
         return self._connection.post(ExperimentDetail, f"/experiments/{_part(experiment_id)}:archive")
 
+    def unarchive(self, experiment_id: str) -> ExperimentDetail:
+        """Brings an archived experiment back into lists."""
+        return self._connection.post(ExperimentDetail, f"/experiments/{_part(experiment_id)}:unarchive")
+
     def runs(self, experiment_id: str | None = None, *, state: str | None = None) -> Iterator[RunView]:
         """Yields runs, newest first."""
         return self._connection.pages(RunView, "/runs", {"experiment": experiment_id, "state": state, "limit": _PAGE})
@@ -139,6 +144,10 @@ class Client:
         """Yields a run's evaluations, also those of jobs that only evaluate: of one source, or of all."""
         wanted = {"superseded": superseded, "source": source, "limit": _PAGE}
         return self._connection.pages(EvaluationView, f"/runs/{_part(run_id)}/evaluations", wanted)
+
+    def artifacts(self, run_id: str, *, kind: ArtifactKind | None = None) -> Iterator[ArtifactView]:
+        """Yields a run's stored files, newest first: of one kind, or of all."""
+        return self._connection.pages(ArtifactView, f"/runs/{_part(run_id)}/artifacts", {"kind": kind, "limit": _PAGE})
 
     def jobs(
         self, *, experiment_id: str | None = None, run_id: str | None = None, pool: str | None = None, state: str | None = None
@@ -194,8 +203,8 @@ class Client:
         return self._connection.post(JobView, f"/jobs/{_part(job_id)}:{verb}", JobAction(reason=reason))
 
     def series_names(self, run_id: str) -> list[SeriesInfo]:
-        """Returns the series of a run."""
-        return self._connection.get(Page[SeriesInfo], f"/runs/{_part(run_id)}/series").items
+        """Returns all series of a run, by name."""
+        return list(self._connection.pages(SeriesInfo, f"/runs/{_part(run_id)}/series", {"limit": _PAGE}))
 
     def series(self, query: SeriesQuery) -> SeriesResult:
         """Returns curves on one common grid."""
@@ -219,7 +228,7 @@ class Client:
             run_id: Only events of this run.
             reconnect: Whether to connect again after a loss.
         """
-        filters = {"types": ",".join(types) or None, "experiment": experiment_id, "run": run_id}
+        filters = {"type": list(types), "experiment": experiment_id, "run": run_id}
         return self._connection.events(filters, after, reconnect=reconnect)
 
     def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from app.db.engine import Session
 from app.db.models.curves import Evaluation
@@ -14,6 +14,7 @@ from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
+from app.db.repositories.experiments import FailedRuns
 from app.domain import waiting
 from app.domain.derived import experiment_state, worker_state
 from app.domain.waiting import PoolFacts, Waiting
@@ -34,6 +35,9 @@ from palestra.contract.resources import (
 from palestra.contract.states import AttemptState, JobState, RunState
 from palestra.contract.upgrade import load_definition
 
+_FAILURES: Final = 5
+"""Reasons of failure that an experiment's view names."""
+
 
 async def experiment_views(session: Session, rows: Sequence[Experiment]) -> list[ExperimentView]:
     """Returns the views of experiments of one project."""
@@ -43,8 +47,18 @@ async def experiment_views(session: Session, rows: Sequence[Experiment]) -> list
     ids = [row.id for row in rows]
     counts = await experiment_rows.run_counts(session, project_id, ids)
     scores = await _scores(session, project_id, ids)
+    failed = await experiment_rows.failures(session, project_id, ids, _FAILURES)
     names = await experiment_rows.user_names(session, {row.created_by for row in rows})
-    return [_experiment_view(row, counts[row.id], scores.get(row.id, []), names[row.created_by]) for row in rows]
+    return [
+        _experiment_view(
+            row,
+            counts[row.id],
+            scores.get(row.id, []),
+            failures=[one for one in failed if one.experiment_id == row.id],
+            created_by=names[row.created_by],
+        )
+        for row in rows
+    ]
 
 
 async def _scores(session: Session, project_id: str, experiment_ids: Collection[str]) -> dict[str, list[float]]:
@@ -54,7 +68,9 @@ async def _scores(session: Session, project_id: str, experiment_ids: Collection[
     return scores
 
 
-def _experiment_view(row: Experiment, counts: Mapping[RunState, int], scores: Sequence[float], created_by: str) -> ExperimentView:
+def _experiment_view(
+    row: Experiment, counts: Mapping[RunState, int], scores: Sequence[float], *, failures: Sequence[FailedRuns], created_by: str
+) -> ExperimentView:
     return ExperimentView.model_validate(
         {
             **_columns(row, "id", "name", "notes", "kind", "agent", "env", "schema_version", "definition_hash", "code"),
@@ -63,6 +79,7 @@ def _experiment_view(row: Experiment, counts: Mapping[RunState, int], scores: Se
             "state": experiment_state(counts),
             "runs": dict(counts),
             "latest_evaluation": _score_view(scores),
+            "failures": [_columns(one, "cause", "message", "runs", "run_id") for one in failures],
         }
     )
 

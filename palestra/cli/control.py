@@ -1,6 +1,6 @@
-"""Commands that change what is queued or runs: `palestra pause | resume | cancel | evaluate | test`."""
+"""Commands that change what is queued, runs or is listed: `palestra pause | resume | cancel | evaluate | test | archive | unarchive`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final
 
 import typer
@@ -11,17 +11,19 @@ from palestra.client import Client
 from palestra.contract.options import EvaluateOptions
 from palestra.contract.resources import JobView
 from palestra.contract.states import FINAL_JOB_STATES, JobState
+from palestra.errors import ConflictError, NotFoundError
 
 Target = Annotated[str, typer.Argument(metavar="JOB|RUN|EXPERIMENT", help="A job; a run's or all of an experiment's unfinished jobs.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the result.")]
 Reason = Annotated[str, typer.Option(help="Kept with the change.")]
 
+_DONE: Final = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 _NEEDS: Final = {"pause": frozenset(JobState) - FINAL_JOB_STATES - {JobState.PAUSED}, "resume": frozenset({JobState.PAUSED})}
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (pause, resume, cancel, evaluate):
+    for command in (pause, resume, cancel, evaluate, archive, unarchive):
         app.command()(command)
     app.command("test")(try_out)
 
@@ -91,6 +93,30 @@ def try_out(
         _tell_result(client, run, client.test(run), wait=wait, as_json=json)
 
 
+def archive(
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Hides an experiment from lists; nothing is deleted, and `palestra unarchive` brings it back."""
+    with connect(server, token_file) as client:
+        changed = client.archive(experiment)
+    emit_json(changed) if json else say(f"archived  {changed.id}")
+
+
+def unarchive(
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Brings an archived experiment back into lists."""
+    with connect(server, token_file) as client:
+        changed = client.unarchive(experiment)
+    emit_json(changed) if json else say(f"back in lists  {changed.id}")
+
+
 def _tell_result(client: Client, run: str, job: JobView, *, wait: bool, as_json: bool, many: bool = False) -> None:
     if not wait:
         emit_json(job) if as_json else say(f"queued  {job.id}")
@@ -111,14 +137,33 @@ def _tell_result(client: Client, run: str, job: JobView, *, wait: bool, as_json:
 
 
 def _act(client: Client, action: Callable[[str, str], JobView], verb: str, target: str, *, reason: str, as_json: bool) -> None:
-    changed = [action(job_id, reason) for job_id in _jobs(client, verb, target)]
+    """Acts on every job that is meant: one that the server refuses keeps none of the others from it.
+
+    Raises:
+        CommandError: Behind the output, if the server refused some; names each with the reason.
+    """
+    changed: list[JobView] = []
+    refused: list[str] = []
+    for job_id in _jobs(client, verb, target):
+        try:
+            changed.append(action(job_id, reason))
+        except (ConflictError, NotFoundError) as refusal:
+            if job_id == target:
+                raise
+            refused.append(f"{job_id}: {refusal}")
+    _tell_changed(changed, target, as_json=as_json)
+    if refused:
+        raise CommandError(f"{len(refused)} of {len(changed) + len(refused)} jobs were not {_DONE[verb]}:\n  " + "\n  ".join(refused))
+
+
+def _tell_changed(changed: Sequence[JobView], target: str, *, as_json: bool) -> None:
     if as_json:
         emit_json(changed)
-    else:
-        for job in changed:
-            if target.startswith("run_") and len(job.run_ids) > 1:
-                say(f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of {job.id}")
-        show(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
+        return
+    for job in changed:
+        if target.startswith("run_") and len(job.run_ids) > 1:
+            say(f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of {job.id}")
+    show(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
 
 
 def _jobs(client: Client, verb: str, target: str) -> list[str]:

@@ -91,6 +91,8 @@ class ExperimentView(View):
     """Runs by state; absent states have none."""
     latest_evaluation: "ScoreView | None"
     """Over the runs' latest evaluations."""
+    failures: list["FailureCount"]
+    """Why runs failed: the most frequent reasons first, five at most."""
     created_at: datetime
     created_by: str
     archived_at: datetime | None
@@ -104,6 +106,17 @@ class ScoreView(View):
     stdev: Number
     min: Number
     max: Number
+
+
+class FailureCount(View):
+    """Runs of an experiment that failed with the same cause and message."""
+
+    cause: Cause | None
+    message: str
+    """One sentence that a user can act on."""
+    runs: int
+    run_id: str
+    """The first of these runs."""
 
 
 class ExperimentDetail(ExperimentView):

@@ -39,6 +39,7 @@ def experiment(**changes: Any) -> dict[str, Any]:
         "state": "queued",
         "runs": {"queued": 1},
         "latest_evaluation": None,
+        "failures": [],
         "created_at": NOW,
         "created_by": "admin",
         "archived_at": None,

@@ -1,4 +1,4 @@
-"""Experiments: submit, list, read, archive."""
+"""Experiments: submit, list, read, archive, unarchive."""
 
 from typing import Annotated
 
@@ -77,3 +77,9 @@ async def list_experiment_runs(
 async def archive_experiment(experiment_id: str, principal: Submitter, session: WriteSession) -> ExperimentDetail:
     """Hides an experiment from lists; nothing is deleted."""
     return await experiments.archive(session, principal, experiment_id)
+
+
+@router.post("/{experiment_id}:unarchive")
+async def unarchive_experiment(experiment_id: str, principal: Submitter, session: WriteSession) -> ExperimentDetail:
+    """Brings an archived experiment back into lists; doing it twice changes nothing."""
+    return await experiments.archive(session, principal, experiment_id, archived=False)

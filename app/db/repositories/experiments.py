@@ -42,6 +42,18 @@ class RunFilter:
     state: RunState | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FailedRuns:
+    """Runs of an experiment that failed with the same cause and message."""
+
+    experiment_id: str
+    cause: str | None
+    message: str
+    runs: int
+    run_id: str
+    """The first of them."""
+
+
 async def insert_experiment(session: Session, row: dict[str, Any]) -> bool:
     """Inserts an experiment; `False` if the project has one of this identity. Waits for an insert that is under way."""
     statement = insert_new(session, Experiment, [row]).returning(Experiment.id)
@@ -99,6 +111,19 @@ async def run_counts(session: Session, project_id: str, experiment_ids: Collecti
     for experiment_id, state, count in rows:
         counts[experiment_id][RunState(state)] = count
     return counts
+
+
+async def failures(session: Session, project_id: str, experiment_ids: Collection[str], most: int) -> Sequence[FailedRuns]:
+    """Returns why runs failed, per experiment the `most` frequent reasons, the most frequent first."""
+    message = func.coalesce(Run.failure["message"].as_string(), "")
+    count, first = func.count().label("runs"), func.min(Run.id).label("run_id")
+    rank = func.row_number().over(partition_by=Run.experiment_id, order_by=(func.count().desc(), func.min(Run.id))).label("rank")
+    grouped = select(Run.experiment_id, Run.cause, message.label("message"), count, first, rank)
+    grouped = grouped.where(Run.project_id == project_id, Run.experiment_id.in_(experiment_ids), Run.state == RunState.FAILED.value)
+    ranked = grouped.group_by(Run.experiment_id, Run.cause, message).subquery()
+    columns = (ranked.c[name] for name in ("experiment_id", "cause", "message", "runs", "run_id"))
+    rows = await session.execute(select(*columns).where(ranked.c.rank <= most).order_by(ranked.c.experiment_id, ranked.c.rank))
+    return [FailedRuns(*row) for row in rows]
 
 
 async def insert_submission(session: Session, experiment: Experiment, provenance: dict[str, Any], user_id: str) -> int:

@@ -253,6 +253,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/experiments/{experiment_id}:unarchive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Unarchive Experiment
+         * @description Brings an archived experiment back into lists; doing it twice changes nothing.
+         */
+        post: operations["unarchive_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs": {
         parameters: {
             query?: never;
@@ -2411,6 +2431,11 @@ export interface components {
              */
             env: string;
             /**
+             * Failures
+             * @description Why runs failed: the most frequent reasons first, five at most.
+             */
+            failures: components["schemas"]["FailureCount"][];
+            /**
              * Id
              * @description The generated, reproducible experiment ID.
              */
@@ -2502,6 +2527,11 @@ export interface components {
              */
             env: string;
             /**
+             * Failures
+             * @description Why runs failed: the most frequent reasons first, five at most.
+             */
+            failures: components["schemas"]["FailureCount"][];
+            /**
              * Id
              * @description The generated, reproducible experiment ID.
              */
@@ -2552,6 +2582,25 @@ export interface components {
             message: string;
             /** Traceback */
             traceback?: string | null;
+        };
+        /**
+         * FailureCount
+         * @description Runs of an experiment that failed with the same cause and message.
+         */
+        FailureCount: {
+            cause: components["schemas"]["Cause"] | null;
+            /**
+             * Message
+             * @description One sentence that a user can act on.
+             */
+            message: string;
+            /**
+             * Run Id
+             * @description The first of these runs.
+             */
+            run_id: string;
+            /** Runs */
+            runs: number;
         };
         /**
          * FieldProblem
@@ -6970,6 +7019,82 @@ export interface operations {
             };
             /** @description The state does not permit this. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unarchive_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -9,7 +9,8 @@ from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
 from app.services import experiments
 from palestra.contract.definition import experiment_id
-from palestra.contract.states import JobState, RunState
+from palestra.contract.states import Cause, JobState, Outcome, RunState
+from palestra.contract.work_order import Failure
 from tests.support.world import World, definition
 
 
@@ -133,6 +134,41 @@ async def test_filters_take_agent_environment_text_state_and_archive(world: Worl
         await experiments.archive(session, world.admin, ppo.id)
     assert await found() == {dqn.id}
     assert await found(archived=True) == {ppo.id}
+
+
+async def test_an_experiment_says_why_its_runs_failed(world: World) -> None:
+    """Line 15.22: the view of an experiment said how many runs failed, and nothing more."""
+    registered = await world.register(slots=8)
+    messages = ["The loss is NaN.", "No module named 'x'.", "The loss is NaN.", None]
+    runs = []
+    for seed, message in enumerate(messages):
+        job = await world.one_job(seeds=[seed])
+        order = (await world.start(job.id, registered.worker_id, slot=seed)).work_order
+        failure = None if message is None else Failure(message=message, traceback="x" * 60_000)
+        await world.release(order.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION if message else Cause.NO_RESULT, failure=failure)
+        runs.append(job.run_ids[0])
+    await world.submit(definition(loop={"env_steps": 5}), seeds=[0])
+    async with world.database.read() as session:
+        page = await experiments.list_experiments(session, world.admin, experiments.ExperimentFilter(), PageRequest())
+    fine, failed = page.items
+    assert fine.failures == []
+    told = [(one.runs, one.cause, one.message, one.run_id) for one in failed.failures]
+    assert told[0] == (2, Cause.USER_EXCEPTION, "The loss is NaN.", min(runs[0], runs[2]))
+    assert {row[1:] for row in told[1:]} == {
+        (Cause.USER_EXCEPTION, "No module named 'x'.", runs[1]),
+        (Cause.NO_RESULT, "The attempt ended: no result.", runs[3]),
+    }
+
+
+async def test_an_experiment_names_five_reasons_at_most(world: World) -> None:
+    """Line 15.22: hundreds of runs that each fail in words of their own do not fill the list."""
+    registered = await world.register(slots=8)
+    for seed in range(7):
+        job = await world.one_job(seeds=[seed])
+        order = (await world.start(job.id, registered.worker_id, slot=seed)).work_order
+        await world.release(order.attempt_id, Outcome.FAILED, Cause.DIVERGED, failure=Failure(message=f"At update {seed}."))
+    experiment, _ = await world.submit(seeds=[0])
+    assert [one.runs for one in experiment.failures] == [1] * 5
 
 
 async def test_an_experiment_with_unfinished_jobs_is_not_archived(world: World, database: Database) -> None:

@@ -135,6 +135,27 @@ def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(peer: Peer
     assert "runs of" not in palestra("cancel", JOB)[1]
 
 
+def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: Run) -> None:
+    """Line 15.24: the first 409, of a job that had just ended, kept the command from all the others."""
+    peer.on("GET", "/experiments/exp", Answer(200, samples.experiment()))
+    peer.on("GET", "/jobs", Answer(200, samples.page(*(samples.job(id=name) for name in ("job_a", "job_b", "job_c")))))
+    peer.on("POST", "/jobs/job_a:cancel", Answer(200, samples.job(id="job_a", state="cancelling")))
+    peer.on("POST", "/jobs/job_b:cancel", Answer(409, problem(409, "already_final", "The job has already succeeded.")))
+    peer.on("POST", "/jobs/job_c:cancel", Answer(200, samples.job(id="job_c", state="cancelled")))
+    code, out, err = palestra("cancel", "exp", "--json")
+    assert [(job["id"], job["state"]) for job in json.loads(out)] == [("job_a", "cancelling"), ("job_c", "cancelled")]
+    assert (code, err) == (1, "palestra: 1 of 3 jobs were not cancelled:\n  job_b: The job has already succeeded.\n")
+
+
+def test_archive_and_unarchive(peer: Peer, palestra: Run) -> None:
+    """Line 15.24: archive was final, and no command did it."""
+    peer.on("POST", "/experiments/exp:archive", Answer(200, samples.experiment(archived_at=samples.NOW)))
+    peer.on("POST", "/experiments/exp:unarchive", Answer(200, samples.experiment()))
+    assert palestra("archive", "exp")[1] == "archived  sample-0123456789abcdef\n"
+    assert palestra("unarchive", "exp")[1] == "back in lists  sample-0123456789abcdef\n"
+    assert json.loads(palestra("unarchive", "exp", "--json")[1])["archived_at"] is None
+
+
 def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
     peer.on("POST", f"/jobs/{JOB}:cancel", Answer(409, problem(409, "final", "The job has already succeeded.")))
     assert palestra("cancel", JOB) == (1, "", "palestra: The job has already succeeded.\n")

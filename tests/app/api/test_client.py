@@ -1,0 +1,94 @@
+"""`palestra.Client` against the real application."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from itertools import islice
+
+import pytest
+import pytest_asyncio
+
+from app.main import create_app
+from app.settings import Settings
+from palestra.client import Client
+from palestra.contract.queries import EventView
+from tests.app.api.serving import Served
+from tests.support.listening import listening
+from tests.support.peer import Answer, running_peer
+from tests.support.records import points
+from tests.support.samples import RUN, page
+from tests.support.world import definition
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
+    "/experiments": lambda client: client.experiments(),
+    "/runs": lambda client: client.runs(),
+    "/jobs": lambda client: client.jobs(),
+    "/workers": lambda client: client.workers(),
+    "/pools": lambda client: client.pools(),
+    "/runs/{run_id}/snapshots": lambda client: client.snapshots(RUN),
+    "/runs/{run_id}/evaluations": lambda client: client.evaluations(RUN),
+    "/runs/{run_id}/series": lambda client: client.series_names(RUN),
+    "/runs/{run_id}/artifacts": lambda client: client.artifacts(RUN),
+}
+NOT_IN_CLIENT = {"/tokens": "tokens are made in the dashboard", "/experiments/{experiment_id}/runs": "the same as /runs?experiment="}
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(shared: Served) -> AsyncIterator[Client]:
+    async with listening(shared.app) as url:
+        with Client(url, shared.tokens["user"]) as made:
+            yield made
+
+
+async def test_events_of_some_types_are_those_types_alone(shared: Served, client: Client) -> None:
+    """Line 15.24: the client sent `types=`, which the server does not know, and got events of every type."""
+    every = await asyncio.to_thread(lambda: list(islice(client.events(after=0), 10)))
+    assert {"run", "job"} < {event.type for event in every}
+    expected = [event.id for event in every if event.type in {"run", "attempt"}]
+
+    def take() -> list[EventView]:
+        return list(islice(client.events(after=0, types=["run", "attempt"]), len(expected)))
+
+    assert [event.id for event in await asyncio.to_thread(take)] == expected
+
+
+async def test_an_archived_experiment_comes_back(shared: Served, client: Client) -> None:
+    """Line 15.24: archive was final."""
+    experiment = (await shared.world.submit(definition(loop={"env_steps": 77})))[0]
+
+    def there_and_back() -> list[bool]:
+        for job in client.jobs(experiment_id=experiment.id):
+            client.cancel(job.id)
+        shown = [client.archive(experiment.id).archived_at is None]
+        shown.append(client.unarchive(experiment.id).archived_at is None)
+        return [*shown, client.unarchive(experiment.id).archived_at is None, experiment.id in {row.id for row in client.experiments()}]
+
+    assert await asyncio.to_thread(there_and_back) == [False, True, True, True]
+
+
+def _list_routes() -> list[str]:
+    paths = create_app(Settings()).openapi()["paths"]
+    answers = {path: str(item["get"]["responses"].get("200")) for path, item in paths.items() if "get" in item}
+    return sorted(path.removeprefix("/api/v1") for path, answer in answers.items() if "schemas/Page_" in answer)
+
+
+@pytest.mark.parametrize("path", [path for path in _list_routes() if path not in NOT_IN_CLIENT])
+async def test_every_list_of_the_client_goes_on_to_the_last_page(path: str) -> None:
+    """Line 15.24: `Client.series_names` returned the first 100 series; a new list needs an entry in `LISTS`."""
+    with running_peer() as peer, Client(peer.url, "plr_test") as client:
+        peer.on("GET", path.replace("{run_id}", RUN), Answer(200, page(cursor="second")), Answer(200, page()))
+        assert list(LISTS[path](client)) == []
+    assert [asked.query.get("cursor") for asked in peer.asked] == [None, "second"]
+
+
+async def test_all_series_of_a_run_are_named(shared: Served, client: Client) -> None:
+    """Line 15.24: of 250 series the client named 100."""
+    run, attempt = shared.names["live_run"], shared.names["live_attempt"]
+    acked = next(one.acked_seq for one in (await shared.world.run(run)).attempts if one.id == attempt)
+    async with shared.client("live_attempt") as http:
+        path = f"/api/v1/attempts/{attempt}/telemetry"
+        records = [points(run, f"metric/{number:03d}", [1]) for number in range(250)]
+        assert (await http.post(path, json={"first_seq": acked + 1, "records": records})).is_success
+    names = [info.name for info in await asyncio.to_thread(client.series_names, run)]
+    assert [name for name in names if name.startswith("metric/")] == [f"metric/{number:03d}" for number in range(250)]
