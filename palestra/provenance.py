@@ -52,19 +52,22 @@ def generate_exp_id(prefix: str | None = None, argv: Sequence[str] | None = None
     return _exp_id(open_worktree(), prefix, sys.argv if argv is None else argv)
 
 
-def prepare_output_dir(
+def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option of ours
     args: Mapping[str, Any] | argparse.Namespace,
     basedir: str | os.PathLike[str] | None = None,
     exp_id: str | None = None,
     argv: Sequence[str] | None = None,
     time_format: str = TIME_FORMAT,
     make_backup: bool = True,
+    *,
+    with_untracked: bool = False,
 ) -> str:
     """Makes a directory for the results of an experiment, records in it how they came about, and returns its path.
 
-    Written are `args.txt` (JSON), `command.txt`, `environ.txt` (JSON of the allow-listed variables), `start.txt` (one line per start) and,
-    in a git work tree, `git-head.txt`, `git-status.txt`, `git-log.txt` and `git-diff.txt`. Secrets in the command and in what git says
-    are replaced. In a work tree the directory ignores itself, so that results do not change the next ID.
+    Written are `args.txt` (JSON), `command.txt`, `environ.txt` (JSON of the allow-listed variables), `start.txt` (one line per start)
+    and, in a git work tree, `git-head.txt`, `git-status.txt`, `git-log.txt`, `git-diff.txt` and, where there are any,
+    `git-untracked.txt` (JSON: names, sizes and digests). Secrets in the command and in what git says are replaced. In a work tree the
+    directory ignores itself, so that results do not change the next ID.
 
     Args:
         args: Arguments of the experiment; must have a JSON form.
@@ -73,6 +76,7 @@ def prepare_output_dir(
         argv: Command line to record; `None` takes `sys.argv` now.
         time_format: `strftime` format of directories named by time and of backups.
         make_backup: Copy an existing directory to `<directory>.<time>.backup` before anything in it changes.
+        with_untracked: Like that of `capture`.
 
     Raises:
         TypeError: If `args` has no JSON form. Nothing was made then.
@@ -85,7 +89,9 @@ def prepare_output_dir(
     if exp_id is None:
         exp_id = _exp_id(worktree, None, argv) if worktree else now.strftime(time_format)
     directory = Path(basedir if basedir is not None else "") / _check_name(exp_id, "exp_id")
-    git = _git_texts(worktree, full_log=True)[0] if worktree else {}
+    git = _git_texts(worktree, with_untracked=with_untracked, log_limit=10_000)[0] if worktree else {}
+    if worktree and (untracked := worktree.untracked()):
+        git["untracked"] = json.dumps(untracked, indent=1)
     if make_backup and directory.exists():
         shutil.copytree(directory, _free_name(f"{directory}.{now.strftime(time_format)}", ".backup"), symlinks=True)
     directory.mkdir(parents=True, exist_ok=True)
@@ -93,6 +99,7 @@ def prepare_output_dir(
         starts.write(f"{now.strftime(time_format)}\n")
     environment = json.dumps(allowed_environment(os.environ), indent=2, sort_keys=True)
     files = {"args": text, "environ": environment, "command": shlex.join(redact_arguments(argv)[0])}
+    (directory / "git-untracked.txt").unlink(missing_ok=True)
     for name, content in {**files, **{f"git-{key}": value for key, value in git.items()}}.items():
         (directory / f"{name}.txt").write_text(content, "utf-8", "replace")
     if worktree and not (directory / _OUTPUT_MARK).exists():
@@ -100,41 +107,38 @@ def prepare_output_dir(
     return str(directory)
 
 
-def capture(argv: Sequence[str] | None = None) -> dict[str, Any]:
+def capture(argv: Sequence[str] | None = None, *, with_untracked: bool = False) -> dict[str, Any]:
     """Returns the record of how a run comes about; plain JSON, secrets replaced and counted.
 
     Args:
         argv: Command line; `None` takes `sys.argv`.
+        with_untracked: Whether the difference holds the content of untracked files too, apart from files that hold secrets by their name.
 
     Returns:
-        `command`, `arguments`, `started_at` (ISO 8601), `directory`, `git` (`head`, `dirty_digest`, `status`, `log`, `diff`; `None`
-        outside a work tree), `packages`, `hardware`, `environment` and `redactions`.
+        `command`, `arguments`, `started_at` (ISO 8601), `directory`, `git` (`head`, `dirty_digest`, `status`, `log`, `diff`, `untracked`:
+        names, sizes and digests, `withheld`: changed files that hold secrets by their name; `None` outside a work tree), `packages`,
+        `hardware`, `environment` and `redactions`: how many secrets were replaced.
     """
-    arguments, redactions = redact_arguments(sys.argv if argv is None else argv)
-    place = Path.cwd()
-    worktree = _worktree_or_none(place)
-    git: dict[str, Any] | None = None
-    if worktree is not None:
-        texts, found = _git_texts(worktree)
-        git, redactions = {**texts, "head": worktree.head, "dirty_digest": worktree.dirty_digest()}, redactions + found
+    arguments, in_arguments = redact_arguments(sys.argv if argv is None else argv)
+    environment, in_environment = _environment(os.environ)
+    git, in_git = _git_record(_worktree_or_none(None), with_untracked=with_untracked)
     record: dict[str, Any] = {
         "command": shlex.join(arguments),
         "arguments": arguments,
         "started_at": datetime.now(UTC).isoformat(),
-        "directory": str(place),
+        "directory": str(Path.cwd()),
         "git": git,
         "packages": packages(),
         "hardware": hardware(),
-        "environment": allowed_environment(os.environ),
-        "redactions": redactions,
+        "environment": environment,
+        "redactions": in_arguments + in_environment + in_git,
     }
     return {name: _plain(value) for name, value in record.items()}
 
 
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that may be recorded: by a list of names that matter to a training, never those that sound like secrets."""
-    names = sorted(name for name in environ if _ALLOWED.match(name) and not _REFUSED.search(name))
-    return {name: redact(environ[name])[0] for name in names}
+    return _environment(environ)[0]
 
 
 def packages() -> dict[str, str]:
@@ -170,9 +174,23 @@ def _worktree_or_none(directory: Path | None) -> WorkTree | None:
         return None
 
 
-def _git_texts(worktree: WorkTree, *, full_log: bool = False) -> tuple[dict[str, str], int]:
-    log = worktree.log(10_000) if full_log else worktree.log()
-    cleaned = {name: redact(text) for name, text in (("status", worktree.status()), ("log", log), ("diff", worktree.diff()))}
+def _environment(environ: Mapping[str, str]) -> tuple[dict[str, str], int]:
+    names = sorted(name for name in environ if _ALLOWED.match(name) and not _REFUSED.search(name))
+    cleaned = {name: redact(environ[name]) for name in names}
+    return {name: text for name, (text, _) in cleaned.items()}, sum(count for _, count in cleaned.values())
+
+
+def _git_record(worktree: WorkTree | None, *, with_untracked: bool) -> tuple[dict[str, Any] | None, int]:
+    if worktree is None:
+        return None, 0
+    texts, count = _git_texts(worktree, with_untracked=with_untracked, log_limit=100)
+    listed = {"untracked": worktree.untracked(), "withheld": worktree.withheld()}
+    return {**texts, **listed, "dirty_digest": worktree.dirty_digest()}, count
+
+
+def _git_texts(worktree: WorkTree, *, with_untracked: bool, log_limit: int) -> tuple[dict[str, str], int]:
+    texts = {"status": worktree.status(), "log": worktree.log(log_limit), "diff": worktree.diff(with_untracked=with_untracked)}
+    cleaned = {name: redact(text) for name, text in texts.items()}
     return {"head": worktree.head, **{name: text for name, (text, _) in cleaned.items()}}, sum(count for _, count in cleaned.values())
 
 

@@ -1,13 +1,15 @@
-"""Finds secrets in text that is about to be recorded, and takes them out: diffs, command lines, remote addresses.
+"""Finds secrets in text that is about to be recorded, and takes them out: diffs, command lines, remote addresses, environments.
 
-Owns the patterns. Must not know where the text came from.
+Owns what is replaced, by its own patterns and by those of `palestra.detectors`. Must not know where the text came from.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
+
+from palestra.detectors import spans_of_secrets
 
 REDACTED: Final = "[redacted]"
 
@@ -15,26 +17,33 @@ _MIN_ENTROPY: Final = 2.5
 """Bits per character above which the value of a secret-sounding name is taken for a secret."""
 
 _WHOLE: Final = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?=\ndiff --git )|\Z)"
+    r"|PuTTY-User-Key-File-\d+:.*?(?:Private-MAC:[^\n]*|(?=\ndiff --git )|\Z)|\bAGE-SECRET-KEY-1[0-9A-Z]{20,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{20,}"
-    r"|\bxox[abposr]-[A-Za-z0-9-]{10,}|\bsk-[A-Za-z0-9_-]{20,}|\bhf_[A-Za-z0-9]{20,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bgl[a-z]{2,7}-[A-Za-z0-9_-]{20,}"
+    r"|\bx(?:ox[a-z]|app)-[A-Za-z0-9-]{10,}|\b(?:[sr]k|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,}|\bsk-[A-Za-z0-9_-]{20,}"
+    r"|\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{40,}|\bdapi[0-9a-f]{32}\b|\bdo[opr]_v1_[0-9a-f]{40,}"
+    r"|\bAIza[A-Za-z0-9_-]{35}|\bGOCSPX-[A-Za-z0-9_-]{20,}|\bya29\.[A-Za-z0-9_-]{20,}"
     r"|\bpl[arsl]_[A-Za-z0-9]{20,}"
     r"|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+",
     re.DOTALL,
 )
-_USERINFO: Final = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/@'\"]+(?=@)")
+_USERINFO: Final = re.compile(r"(?<=://)(?:[^\s/@:'\"]*:[^\s/'\"]+|[A-Za-z0-9_-]{20,})(?=@)")
+_HEADER: Final = re.compile(r"(?i)\b(?P<name>(?:bearer|basic)\s+)(?P<quote>)(?P<value>(?=\S*\d)[A-Za-z0-9+/_.~-]{16,}=*)")
+_NETRC: Final = re.compile(r"(?<=\blogin\s)\s*\S+\s+password\s+\S+|(?:(?<=^\+password\s)|(?<=^password\s))(?![=:])\S+", re.MULTILINE)
 _NAMED: Final = re.compile(
     r"""(?ix)
     (?P<name>[\w.-]*(?:key|token|secret|passw(?:or)?d|pwd|credential)[\w.-]*["']?\s*(?:=>|:=|[:=])\s*)
     (?P<quote>["']?)(?P<value>[^\s"',;}\])]{8,})"""
 )
+_FILE_OF_A_DIFF: Final = re.compile(r"^(?:\+\+\+ b/|diff --git a/.* b/)(?P<file>.+)$")
 _SECRET_FLAG: Final = re.compile(r"(?i)^--?[\w-]*(?:key|token|secret|passw(?:or)?d|pwd|credential)[\w-]*$")
+_SECRET_ASSIGNMENT: Final = re.compile(r"(?i)^[+\w.-]*(?:api_?key|access_?key|secret|passw(?:or)?d|pwd|credential)[\w.-]*$")
 _FILE_FLAG: Final = re.compile(r"(?i)(?:file|path|dir)$")
 
 
 def redact(text: str) -> tuple[str, int]:
-    """Returns `text` with every secret that is recognised replaced, and how many were."""
+    """Returns `text` with every secret that is recognised replaced, and how many were. Of a diff, the files' names decide too."""
     count = 0
 
     def whole(_: re.Match[str]) -> str:
@@ -45,14 +54,37 @@ def redact(text: str) -> tuple[str, int]:
     def named(match: re.Match[str]) -> str:
         nonlocal count
         value = match["value"]
-        if value.startswith(REDACTED) or _entropy(value) < _MIN_ENTROPY or not _mixed(value):
+        if value.startswith((REDACTED, "${", "{{")) or _entropy(value) < _MIN_ENTROPY or not _mixed(value):
             return match[0]
         count += 1
         return f"{match['name']}{match['quote']}{REDACTED}"
 
-    text = _WHOLE.sub(whole, text)
-    text = _USERINFO.sub(whole, text)
-    return _NAMED.sub(named, text), count
+    for pattern in (_WHOLE, _USERINFO, _NETRC):
+        text = pattern.sub(whole, text)
+    for pattern in (_HEADER, _NAMED):
+        text = pattern.sub(named, text)
+    lines = list(_redacted_lines(text))
+    return "".join(line for line, _ in lines), count + sum(found for _, found in lines)
+
+
+def _redacted_lines(text: str) -> Iterator[tuple[str, int]]:
+    """Yields each line without what the detectors find in it, and how much that was."""
+    file = ""
+    for line in text.splitlines(keepends=True):
+        header = _FILE_OF_A_DIFF.match(line)
+        file = header["file"] if header else file
+        yield (line, 0) if header else _without_spans(line, file)
+
+
+def _without_spans(line: str, file: str) -> tuple[str, int]:
+    body = line.rstrip("\r\n")
+    count, end, pieces = 0, 0, []
+    for begin, until in sorted(spans_of_secrets(body, file)):
+        if begin >= end and REDACTED not in body[begin:until]:
+            pieces += [body[end:begin], REDACTED]
+            count += 1
+            end = until
+    return "".join([*pieces, line[end:]]), count
 
 
 def redact_arguments(arguments: Sequence[str]) -> tuple[list[str], int]:
@@ -62,7 +94,7 @@ def redact_arguments(arguments: Sequence[str]) -> tuple[list[str], int]:
     follows = False
     for argument in arguments:
         flag, separator, value = argument.partition("=")
-        secret = bool(_SECRET_FLAG.match(flag)) and not _FILE_FLAG.search(flag)
+        secret = bool(_SECRET_FLAG.match(flag) or (separator and _SECRET_ASSIGNMENT.match(flag))) and not _FILE_FLAG.search(flag)
         if follows and not argument.startswith("-"):
             found, number = REDACTED, 1
         elif secret and separator and value:

@@ -1,8 +1,9 @@
-"""Reads the state of a git work tree: head, status, log and the full difference to the head, untracked files included.
+"""Reads the state of a git work tree: head, status, log, the difference to the head and the untracked files.
 
-Owns every call of git. Must not know what the state is used for.
+Owns every call of git, and the list of names whose content is never read for a record. Must not know what the state is used for.
 """
 
+import fnmatch
 import hashlib
 import os
 import shutil
@@ -15,7 +16,29 @@ from typing import Final
 MAX_TEXT: Final = 1_048_576
 """Characters of a status, log or difference that are recorded."""
 
+MAX_UNTRACKED: Final = 1_000
+"""Untracked files that are listed."""
+
 _TIMEOUT: Final = 60.0
+
+_SECRET_NAMES: Final = (
+    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".htpasswd", ".git-credentials"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "*.kdbx", "*.gpg", "*.asc", "*.token", "*.tfvars", "*.tfstate"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "credentials*", "*credentials.*", "secrets", "secrets.*", "*.secret", "*.secrets"),
+    *("client_secret*", "service-account*.json", "service_account*.json", "kubeconfig", ".dockercfg", ".dockerconfigjson", ".vault-token"),
+)
+"""Patterns of the names of files that hold secrets, in lower case."""
+
+_SECRET_DIRECTORIES: Final = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"})
+
+
+def is_secret_name(name: str) -> bool:
+    """Returns whether a file is, by its path in the work tree, one that holds secrets."""
+    *directories, last = name.lower().split("/")
+    return not _SECRET_DIRECTORIES.isdisjoint(directories) or any(fnmatch.fnmatchcase(last, pattern) for pattern in _SECRET_NAMES)
+
+
+_DIFF: Final = ("diff", "--no-color", "--no-ext-diff", "--no-renames")
 
 
 class NoWorkTreeError(RuntimeError):
@@ -49,23 +72,43 @@ class WorkTree:
         """Returns the latest `limit` commits."""
         return self._text("log", "--no-color", "--no-decorate", f"--max-count={limit}")
 
-    def diff(self) -> str:
-        """Returns the difference to the head as a patch; untracked files appear as new ones. Cut after `MAX_TEXT` characters."""
-        parts = [self._text("diff", "--no-color", "--no-ext-diff", "HEAD")]
-        size = len(parts[0])
-        for name in self._untracked():
+    def diff(self, *, with_untracked: bool = False) -> str:
+        """Returns the difference to the head as a patch of at most `MAX_TEXT` characters, whole lines.
+
+        Args:
+            with_untracked: Untracked files appear as new ones. Files that hold secrets by their name are named, never shown.
+        """
+        left_out = self.withheld()
+        pathspecs = [f":(top,exclude,literal){name}" for name in left_out]
+        parts = [self._text(*_DIFF, "HEAD", "--", ":(top)", *pathspecs)]
+        parts += [f"diff --git a/{name} b/{name}\nnot recorded: files of this name hold secrets\n" for name in left_out]
+        size = sum(map(len, parts))
+        for name in map(os.fsdecode, self._untracked() if with_untracked else ()):
             if size > MAX_TEXT:
                 break
-            parts.append(self._patch_of_new(os.fsdecode(name)))
-            size += len(parts[-1])
-        return "".join(parts)[:MAX_TEXT]
+            if not is_secret_name(name):
+                parts.append(self._patch_of_new(name))
+                size += len(parts[-1])
+        return _cut("".join(parts))
+
+    def untracked(self) -> list[dict[str, str | int]]:
+        """Returns `name`, `bytes` and `sha256` of each untracked file, at most `MAX_UNTRACKED`.
+
+        Of files that hold secrets by their name there is the name only: a digest lets a short secret be guessed.
+        """
+        return [{"name": _decode(raw), **_facts_of(self.root, os.fsdecode(raw))} for raw in self._untracked()[:MAX_UNTRACKED]]
+
+    def withheld(self) -> list[str]:
+        """Returns the tracked files that differ from the head and hold secrets by their name."""
+        changed = self._raw(*_DIFF, "--name-only", "-z", "HEAD").split(b"\0")
+        return [name for name in map(os.fsdecode, changed) if name and is_secret_name(name)]
 
     def _patch_of_new(self, name: str) -> str:
         path = self.root / name
         if path.is_file() and not path.is_symlink() and path.stat().st_size > MAX_TEXT:
             return f"diff --git a/{name} b/{name}\nnew file of {path.stat().st_size} bytes, not recorded\n"
         # exit status 1 says that the two differ
-        return _decode(_git(self.root, "diff", "--no-color", "--no-ext-diff", "--no-index", "--", os.devnull, name, ok=(0, 1)))
+        return _decode(_git(self.root, *_DIFF, "--no-index", "--", os.devnull, name, ok=(0, 1)))
 
     def _untracked(self) -> list[bytes]:
         return sorted(name for name in self._raw("ls-files", "--others", "--exclude-standard", "-z").split(b"\0") if name)
@@ -74,7 +117,7 @@ class WorkTree:
         return _git(self.root, *arguments)
 
     def _text(self, *arguments: str) -> str:
-        return _decode(self._raw(*arguments))[:MAX_TEXT]
+        return _cut(_decode(self._raw(*arguments)))
 
 
 def open_worktree(directory: Path | str | None = None) -> WorkTree:
@@ -112,6 +155,11 @@ def _git(directory: Path, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
     return done.stdout
 
 
+def _cut(text: str) -> str:
+    """Returns whole lines, since half a secret would not be recognised as one."""
+    return text if len(text) <= MAX_TEXT else "".join(text[:MAX_TEXT].rpartition("\n")[:2])
+
+
 def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").replace("\0", "\ufffd")
 
@@ -123,8 +171,22 @@ def _content_digest(path: Path) -> bytes:
             return hashlib.sha256(b"link " + os.fsencode(path.readlink())).digest()
         if not stat.S_ISREG(mode):
             return hashlib.sha256(b"other").digest()
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").digest()
+        content = bytes.fromhex(_sha256_of(path))
     except OSError:
         return hashlib.sha256(b"unreadable").digest()
     return content + (b"x" if mode & stat.S_IXUSR else b"-")
+
+
+def _facts_of(root: Path, name: str) -> dict[str, str | int]:
+    path = root / name
+    if is_secret_name(name) or path.is_symlink() or not path.is_file():
+        return {}
+    try:
+        return {"bytes": path.stat().st_size, "sha256": _sha256_of(path)}
+    except OSError:
+        return {}
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -27,6 +27,9 @@ def submit(
     schedule: Annotated[Schedule | None, typer.Option(help="What its jobs do; the file's, or train, by default.")] = None,
     code: Annotated[str | None, typer.Option(hidden=True)] = None,
     provenance: Annotated[bool, typer.Option(help="Record command, git state, packages and machine.")] = True,
+    with_untracked: Annotated[
+        bool, typer.Option("--with-untracked", help="Record what untracked files hold, not only their names.")
+    ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show the progress until all runs ended.")] = False,
     server: Server = None,
     token_file: TokenFile = None,
@@ -37,16 +40,23 @@ def submit(
         usage(f"--code: {GIT_CODE_IS_NOT_TAKEN}")
     submission = _with_options(read_submission(file), seeds=seeds, pool=pool, priority=priority, schedule=schedule)
     if provenance and not submission.provenance:
-        submission = submission.model_copy(update={"provenance": capture(sys.argv)})
+        submission = submission.model_copy(update={"provenance": capture(sys.argv, with_untracked=with_untracked)})
     with connect(server, token_file) as client:
         experiment, created = client.submit_document(submission)
         if json and not watch:
             emit_json(experiment)
             return
         if not json:
+            _tell_redactions(submission)
             say(f"{'new experiment' if created else 'experiment exists'}  {experiment.id}  ({sum(experiment.runs.values())} runs)")
         if watch:
             raise typer.Exit(follow(client, experiment.id, as_json=json))
+
+
+def _tell_redactions(submission: Submission) -> None:
+    """Says how many secrets the recorded provenance would have held."""
+    if count := submission.provenance.get("redactions"):
+        say(f"provenance      {count} {'secret was' if count == 1 else 'secrets were'} replaced by [redacted]; see palestra provenance RUN")
 
 
 def _with_options(submission: Submission, *, seeds: str | None, schedule: Schedule | None, **named: object) -> Submission:

@@ -7,10 +7,12 @@ import pytest
 
 from palestra import provenance
 from palestra.provenance import capture, generate_exp_id, prepare_output_dir
+from tests.support.secret_samples import private_keys, tokens
 from tests.support.work_trees import read
 
-PRIVATE_KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEmarked\n-----END RSA PRIVATE KEY-----\n"
-TOKEN = "plr_" + "A1b2C3d4E5f6G7h8J9k0" * 2
+TOKEN = tokens()["Palestra"]
+PRIVATE_KEY, BODY = private_keys()["private key: RSA"]
+AWS = tokens()["AWS access key"]
 
 
 def test_the_id_of_a_subdirectory_covers_the_whole_tree(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,14 +45,12 @@ def test_only_allow_listed_variables_are_recorded(outside: Path, monkeypatch: py
 
 def test_no_secret_reaches_a_file_or_the_record(tree: Path) -> None:
     (tree / "agent.py").write_text(f'lr = 2\nAPI_KEY = "{TOKEN}"\nurl = "https://me:hunter2hunter2@example.org/"\n')
-    (tree / "new.py").write_text(
-        "-----BEGIN RSA PRIVATE KEY-----\nMIIEmarked\n-----END RSA PRIVATE KEY-----\naws = 'AKIAABCDEFGHIJKLMNOP'\n"
-    )
+    (tree / "new.py").write_text(f"{PRIVATE_KEY}\naws = {AWS!r}\n")
     argv = ["train.py", "--token", "hunter2", f"--other={TOKEN}", "--token-file", "secrets/token.txt"]
-    record = capture(argv)
-    directory = prepare_output_dir({}, argv=argv)
+    record = capture(argv, with_untracked=True)
+    directory = prepare_output_dir({}, argv=argv, with_untracked=True)
     everything = json.dumps(record) + "".join(path.read_text() for path in Path(directory).glob("*.txt"))
-    for secret in (TOKEN, "hunter2", "MIIEmarked", "AKIAABCDEFGHIJKLMNOP"):
+    for secret in (TOKEN, "hunter2", BODY, AWS):
         assert secret not in everything
     assert "new.py" in record["git"]["diff"]
     assert "secrets/token.txt" in record["arguments"]
@@ -60,11 +60,11 @@ def test_no_secret_reaches_a_file_or_the_record(tree: Path) -> None:
 def test_capture_is_complete_plain_json(tree: Path) -> None:
     (tree / b"odd\xff.py".decode("utf-8", "surrogateescape")).write_bytes(b"nul \0 and \xff and literal \\u0000 text\n")
     (tree / "literal.py").write_text('x = "\\u0000"\n')
-    record = capture(["train.py"])
+    record = capture(["train.py"], with_untracked=True)
     assert set(record) == {
         *("command", "arguments", "started_at", "directory", "git", "packages", "hardware", "environment", "redactions"),
     }
-    assert set(record["git"]) == {"head", "dirty_digest", "status", "log", "diff"}
+    assert set(record["git"]) == {"head", "dirty_digest", "status", "log", "diff", "untracked", "withheld"}
     text = json.dumps(record, ensure_ascii=False)
     assert text.encode().decode() == text
     assert "\0" not in text
@@ -79,8 +79,9 @@ def test_capture_outside_git(outside: Path) -> None:
 
 def test_a_large_untracked_file_is_named_but_not_copied(tree: Path) -> None:
     (tree / "big.bin").write_bytes(b"0" * (2 * 2**20))
-    assert "big.bin" in capture(["x"])["git"]["diff"]
-    assert len(capture(["x"])["git"]["diff"]) < 10_000
+    diff = capture(["x"], with_untracked=True)["git"]["diff"]
+    assert "big.bin" in diff
+    assert len(diff) < 10_000
 
 
 def test_gpus_are_empty_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:

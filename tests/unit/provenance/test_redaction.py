@@ -1,28 +1,8 @@
-"""What counts as a secret and what is left as it is."""
+"""What is left as it is; `test_secret_classes.py` has what is not."""
 
 import pytest
 
 from palestra.redaction import REDACTED, redact, redact_arguments
-
-
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        ("key AKIAABCDEFGHIJKLMNOP here", "AKIAABCDEFGHIJKLMNOP"),
-        ("ghp_0123456789abcdefghijABCDEFGHIJ012345", "ghp_0123456789abcdefghijABCDEFGHIJ012345"),
-        ("origin https://me:s3cret-w0rd@example.org/x.git", "s3cret-w0rd"),
-        ("redis://:s3cret-w0rd@127.0.0.1:6379/0", "s3cret-w0rd"),
-        ('"api_key": "9f8a7b6c5d4e"', "9f8a7b6c5d4e"),
-        ("PASSWORD=Tr0ub4dor&3xyz", "Tr0ub4dor&3xyz"),
-        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n", "b3Bl"),
-        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", "dozjgNryP4J3jVmNHl0w5N"),
-    ],
-)
-def test_secrets_go(text: str, secret: str) -> None:
-    clean, count = redact(text)
-    assert secret not in clean
-    assert REDACTED in clean
-    assert count == 1
 
 
 @pytest.mark.parametrize(
@@ -35,6 +15,13 @@ def test_secrets_go(text: str, secret: str) -> None:
         "https://example.org/path?x=1",
         "sha = 0123456789abcdef0123456789abcdef01234567",
         "key=aaaaaaaaaaaa1",
+        "password = os.environ['DB']",
+        "secret = load_secret(name)",
+        'password: "${DB_PASSWORD}"',
+        "api_key = None",
+        "a basic understanding of reinforcement-learning",
+        "index 616f8d9..42e7680 100644",
+        "commit 0123456789abcdef0123456789abcdef01234567",
     ],
 )
 def test_code_stays(text: str) -> None:
