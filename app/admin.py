@@ -11,17 +11,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from app.address import running_address
 from app.db.check import DatabaseStartError, check_database
 from app.db.engine import Database, DatabaseUrlError, Session
 from app.db.migrate import upgrade
-from app.domain.errors import DomainError
+from app.db.models.projects import Membership
+from app.domain.errors import DomainError, InvalidError
 from app.logging import scrub_text
 from app.services import access
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.documents import canonical_json
+from palestra.contract.names import Title
 from palestra.contract.problems import explain
 
 _NEVER: Final = 0
@@ -63,25 +66,33 @@ async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]
 
 
 async def _bootstrap(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
-    membership = await access.bootstrap(session, values.project, values.user)
+    membership = await access.bootstrap(session, _title(values.project, "--project"), _title(values.user, "--user"))
     answer: dict[str, Any] = {"project_id": membership.project_id, "user_id": membership.user_id}
     if await access.has_logged_in(session, membership):
         return {**answer, "setup_needed": False}
-    return {
-        **answer,
-        "setup_needed": True,
-        **await _link(session, settings, await access.make_link(session, membership, settings.link_seconds)),
-    }
+    return {**answer, "setup_needed": True, **await _link(session, settings, membership)}
 
 
-async def _login_link(session: Session, settings: Settings, _values: argparse.Namespace) -> dict[str, Any]:
-    membership = await access.bootstrap(session)
-    return await _link(session, settings, await access.make_link(session, membership, settings.link_seconds))
+async def _login_link(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
+    if running_address(settings) is None:
+        place = settings.data_dir.resolve()
+        sys.stderr.write(f"palestra admin: no server runs on {place}: start it before you open the link, or name another with --data-dir\n")
+    membership = await (access.bootstrap(session) if values.user is None else access.member(session, values.user))
+    return await _link(session, settings, membership)
 
 
-async def _link(_session: Session, settings: Settings, code: str) -> dict[str, Any]:
+async def _link(session: Session, settings: Settings, membership: Membership) -> dict[str, Any]:
+    code = await access.make_link(session, membership, settings.link_seconds)
+    address = running_address(settings) or settings.base_url
     # The code is in the fragment, which browsers send to no server and write into no log.
-    return {"url": f"{settings.base_url}/login#code={code}", "code": code, "expires_in_seconds": settings.link_seconds}
+    return {"url": f"{address}/login#code={code}", "code": code, "expires_in_seconds": settings.link_seconds}
+
+
+def _title(name: str | None, option: str) -> str | None:
+    try:
+        return None if name is None else TypeAdapter(Title).validate_python(name)
+    except ValidationError:
+        raise InvalidError("invalid_name", f"{option} must be one visible line of 1 to 64 characters.") from None
 
 
 async def _prepare(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
@@ -90,7 +101,7 @@ async def _prepare(session: Session, settings: Settings, values: argparse.Namesp
     for name, scopes, file in values.token:
         kept = await _is_good(session, Path(file), set(scopes.split(",")))
         tokens[name] = None if kept else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
-    return {**await _login_link(session, settings, values), "tokens": tokens}
+    return {**await _link(session, settings, await access.bootstrap(session)), "tokens": tokens}
 
 
 async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
@@ -122,16 +133,17 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data-dir")
     parser.add_argument("--database-url")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    bootstrap = commands.add_parser("bootstrap", help="make the first project and its admin; answers a setup link until one logged in")
-    bootstrap.add_argument("--project", default=access.DEFAULT_PROJECT)
-    bootstrap.add_argument("--user", default=access.DEFAULT_ADMIN)
+    bootstrap = commands.add_parser("bootstrap", help="make a project and its admin; answers a setup link until the admin logged in")
+    bootstrap.add_argument("--project", help="name of the project; the first one, or `default`, by default")
+    bootstrap.add_argument("--user", help="name of its admin; the project's first one, or `admin`, by default")
     bootstrap.set_defaults(command=_bootstrap)
     token = commands.add_parser("token", help="make an API token of the first admin")
     token.add_argument("--name", required=True)
     token.add_argument("--scopes", required=True, help="comma-separated: read, submit, admin, worker")
     token.add_argument("--days", type=int, default=_TOKEN_DAYS, help="life in days; 0 never expires")
     token.set_defaults(command=_token)
-    link = commands.add_parser("login-link", help="make a one-time login link of the first admin")
+    link = commands.add_parser("login-link", help="make a one-time login link of the first admin, or of another person")
+    link.add_argument("--user", help="name of the person; the first admin by default")
     link.set_defaults(command=_login_link)
     prepare = commands.add_parser("prepare", help="all before a start: upgrade, first project, tokens, login link")
     prepare.add_argument("--token", nargs=3, action="append", default=[], metavar=("NAME", "SCOPES", "FILE"), help="kept if FILE holds it")

@@ -151,8 +151,8 @@ class Settings(BaseModel):
 
     @property
     def base_url(self) -> str:
-        """The address to print for people."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        """The address to print for people; of a server that listens on every interface, the one that this machine reaches it at."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)  # noqa: S104
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
 
     @property

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from app.address import announced
 from app.settings import Settings
 
 _LISTENING: Final = "0A"
@@ -56,10 +57,10 @@ def claimed(settings: Settings) -> Iterator[Listener]:
         StartError: If one of them is not to be had.
     """
     _make_directory(settings.data_dir)
-    with _only_server(settings):
-        listener = _bind(settings.host, settings.port)
-        with listener:
-            yield Listener(listener, listener.getsockname()[1])
+    with _only_server(settings), _bind(settings.host, settings.port) as listener:
+        port = listener.getsockname()[1]
+        with announced(settings.model_copy(update={"port": port})):
+            yield Listener(listener, port)
 
 
 def _make_directory(directory: Path) -> None:

@@ -1,6 +1,11 @@
-"""Serves the built dashboard: its files, and its one page for every other address. Holds nothing secret, so it needs no login."""
+"""Serves the built dashboard: its files, and its one document for the addresses of its pages. Holds nothing secret, so it needs no login.
 
+The pages are those of `dashboard_pages.json`; a test of the dashboard compares the list with its router.
+"""
+
+import json
 import mimetypes
+import re
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +21,17 @@ _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _ASSETS: Final = "/assets/"
 _INDEX: Final = "/index.html"
+_NOTHING: Final = "Nothing is at this address. The dashboard is at /, the API below /api/v1."
+
+
+def _page_pattern() -> re.Pattern[str]:
+    """Returns what the path of a page matches: a segment that begins with `$` stands for any one, and a slash may follow."""
+    pages = json.loads(Path(__file__).with_name("dashboard_pages.json").read_text("utf-8"))
+    paths = ("/".join("[^/]+" if part.startswith("$") else re.escape(part) for part in page.rstrip("/").split("/")) for page in pages)
+    return re.compile(f"(?:{'|'.join(paths)})/?")
+
+
+_PAGE: Final = _page_pattern()
 
 
 class Dashboard:
@@ -32,7 +48,7 @@ class Dashboard:
         self._files: dict[str, Path] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers GET and HEAD; everything below `/api` that is no route is not found."""
+        """Answers GET and HEAD; what is neither a file nor a page is not found, with the dashboard's own page where HTML is asked for."""
         if scope["type"] != "http":
             return
         await self._answer(Request(scope))(scope, receive, send)
@@ -44,16 +60,16 @@ class Dashboard:
         if request.method not in {"GET", "HEAD"}:
             refusal = ApiError(405, "method_not_allowed", "Use one of the methods in the Allow header.", headers={"Allow": "GET, HEAD"})
             return problem_response(request, refusal)
-        return self._file(path)
-
-    def _file(self, path: str) -> Response:
         if path.startswith(_ASSETS):
             asset = self._find(path)
             return PlainTextResponse("no such file", status_code=404) if asset is None else _of(asset, _FOR_EVER)
         index = self._find(_INDEX)
+        known = path in self._files or _PAGE.fullmatch(path) is not None
+        if not known and "text/html" not in request.headers.get("accept", ""):
+            return problem_response(request, ApiError(404, "not_found", _NOTHING))
         if index is None:
             return HTMLResponse(_MISSING, status_code=404, headers={"Cache-Control": "no-store"})
-        return _of(self._files.get(path, index), "no-cache")
+        return _of(self._files.get(path, index), "no-cache", status=200 if known else 404)
 
     def _find(self, path: str) -> Path | None:
         """Looks a path up; lists the files again where it is not there, since the dashboard may have been built anew."""
@@ -63,6 +79,6 @@ class Dashboard:
         return self._files.get(path)
 
 
-def _of(file: Path, caching: str) -> Response:
+def _of(file: Path, caching: str, status: int = 200) -> Response:
     media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    return FileResponse(file, media_type=media_type, headers={"Cache-Control": caching})
+    return FileResponse(file, status, media_type=media_type, headers={"Cache-Control": caching})

@@ -36,6 +36,11 @@ _COMMON: Final = frozenset(
     {"password1234", "password12345", "password123456", "123456789012", "qwertyuiop12", "letmeinletmein", "adminadminadmin"}
 )
 
+_NEW_LINK: Final = (
+    "On the server's machine, `palestra login-link` prints a new link that logs you in once: run it where `palestra up` was started, or "
+    "name that place with --data-dir."
+)
+
 DEFAULT_PROJECT: Final = "default"
 DEFAULT_ADMIN: Final = "admin"
 
@@ -61,22 +66,58 @@ class Identity:
     csrf: str | None
 
 
-async def bootstrap(session: Session, project: str = DEFAULT_PROJECT, admin: str = DEFAULT_ADMIN) -> Membership:
-    """Returns the membership of the first admin in the first project, making both where they are missing. The admin has no password."""
-    found = await rows.first_project(session)
+async def bootstrap(session: Session, project: str | None = None, admin: str | None = None) -> Membership:
+    """Returns the membership of an admin of a project, making both where they are missing. A new admin has no password.
+
+    Args:
+        session: A writing session.
+        project: Name of the project; the first one by default.
+        admin: Name of its admin; the project's first one by default.
+
+    Raises:
+        ConflictError: If the named person is disabled, or belongs to the project without being its admin.
+    """
+    found = await (rows.first_project(session) if project is None else rows.project_by_name(session, project))
     if found is None:
-        found = Project(id=new_id("prj"), name=project)
+        found = Project(id=new_id("prj"), name=project or DEFAULT_PROJECT)
         session.add(found)
         await session.flush()
-    user = await rows.first_admin(session, found.id)
+    user = await rows.first_admin(session, found.id) if admin is None else None
     if user is None:
-        user = User(id=new_id("usr"), name=admin)
+        user = await _admin_of(session, found, admin or DEFAULT_ADMIN)
+    return Membership(project_id=found.id, user_id=user.id, role="admin")
+
+
+async def _admin_of(session: Session, project: Project, name: str) -> User:
+    user = await rows.user_by_name(session, name)
+    if user is None:
+        user = User(id=new_id("usr"), name=name)
         session.add(user)
         await session.flush()
-        session.add(Membership(project_id=found.id, user_id=user.id, role="admin"))
+        rows.audit(session, project.id, "daemon:bootstrap", "user.create", user.id)
+    if user.disabled_at is not None:
+        raise ConflictError("user_disabled", f"The login of {name} is disabled. Name another user.")
+    role = await rows.role(session, project.id, user.id)
+    if role is None:
+        session.add(Membership(project_id=project.id, user_id=user.id, role="admin"))
         await session.flush()
-        rows.audit(session, found.id, "daemon:bootstrap", "user.create", user.id)
-    return Membership(project_id=found.id, user_id=user.id, role="admin")
+        rows.audit(session, project.id, "daemon:bootstrap", "membership.create", user.id)
+    elif role != "admin":
+        raise ConflictError("not_admin", f"{name} is a {role} of the project {project.name}, not an admin. Name another user.")
+    return user
+
+
+async def member(session: Session, user: str) -> Membership:
+    """Returns the oldest membership of a person.
+
+    Raises:
+        ConflictError: If nobody of that name may log in.
+    """
+    found = await rows.user_by_name(session, user)
+    membership = None if found is None or found.disabled_at is not None else await rows.membership_of(session, found.id)
+    if membership is None:
+        raise ConflictError("no_such_user", f"Nobody of the name {user} may log in. `bootstrap --user NAME` makes an admin.")
+    return membership
 
 
 async def principal_of_token(session: Session, secret: str) -> Principal | None:
@@ -124,7 +165,7 @@ async def login(session: Session, request: LoginRequest) -> Login:
     stored = None if user is None else user.password_hash
     good = await asyncio.to_thread(_verify, stored, request.password)
     if user is None or not good or user.disabled_at is not None:
-        raise UnauthenticatedError("wrong_login", "User name or password is wrong. `palestra login-link` makes a new link.")
+        raise UnauthenticatedError("wrong_login", f"User name or password is wrong. No password was set, or it is lost? {_NEW_LINK}")
     membership = await rows.membership_of(session, user.id)
     if membership is None:
         raise ForbiddenError("no_project", "This user belongs to no project. Ask an admin.")
@@ -155,7 +196,7 @@ async def redeem(session: Session, request: SetupRequest) -> Login:
     used = await rows.use_link(session, hash_secret(request.code)) if is_well_formed(request.code) else None
     found = None if used is None else await rows.holder(session, *used)
     if found is None:
-        raise UnauthenticatedError("link_used", "This link was used or has expired. `palestra login-link` makes a new one.")
+        raise UnauthenticatedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
     if request.user is not None and request.user != found.user.name:
         await _rename(session, found.user, request.user)
     if request.password is not None:

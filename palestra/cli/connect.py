@@ -50,13 +50,15 @@ def _token(url: str, token_file: Path | None, embedded: Mapping[str, Any]) -> st
 
 def find_embedded() -> dict[str, Any]:
     """Returns `url` and `token_file` of the embedded Palestra in this directory or one above; empty where there is none."""
+    data = find_data_dir()
+    return {} if data is None else {"url": data.read_state()["url"], "token_file": str(data.user_token)}
+
+
+def find_data_dir() -> DataDir | None:
+    """Returns the data directory of the embedded Palestra in this directory or one above; `None` where there is none."""
     here = Path.cwd()
-    for directory in (here, *here.parents):
-        data = DataDir(directory / DEFAULT_DATA_DIR)
-        state = data.read_state()
-        if state.get("url") and data.user_token.exists():
-            return {"url": state["url"], "token_file": str(data.user_token)}
-    return {}
+    found = (DataDir(directory / DEFAULT_DATA_DIR) for directory in (here, *here.parents))
+    return next((data for data in found if data.read_state().get("url") and data.user_token.exists()), None)
 
 
 def read_token(path: Path) -> str:

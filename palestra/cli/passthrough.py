@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 
 import typer
 
+from palestra.cli.connect import find_data_dir
 from palestra.cli.output import CommandError
 
 _RAW: Final[dict[str, Any]] = {
@@ -50,8 +51,26 @@ def upgrade(context: typer.Context) -> None:
 
 
 def login_link(context: typer.Context) -> None:
-    """Prints, as JSON, a one-time address that logs a browser in as the first admin."""
-    become("app.admin", "server", [*(argument for argument in context.args if argument != "--json"), "login-link"])
+    """Prints, as JSON, a one-time address that logs a browser in: as the first admin, or as --user NAME."""
+    place, person = _split_user([argument for argument in context.args if argument != "--json"])
+    if not _names_place(place) and (data := find_data_dir()) is not None:
+        place += ["--data-dir", str(data.root)]
+    become("app.admin", "server", [*place, "login-link", *person])
+
+
+def _split_user(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Takes `--user NAME` out, which is an option of the command itself and stands behind it."""
+    for index, argument in enumerate(arguments):
+        if argument == "--user" or argument.startswith("--user="):
+            end = index + (2 if argument == "--user" else 1)
+            return arguments[:index] + arguments[end:], arguments[index:end]
+    return arguments, []
+
+
+def _names_place(arguments: list[str]) -> bool:
+    options = ("data-dir", "database-url", "config")
+    given = {argument.partition("=")[0] for argument in arguments}
+    return any(f"--{name}" in given or f"PALESTRA_{name.upper().replace('-', '_')}" in os.environ for name in options)
 
 
 def become(module: str, extra: str, arguments: list[str]) -> NoReturn:

@@ -1,5 +1,8 @@
 import json
+import sqlite3
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +10,12 @@ import pytest
 
 from app.admin import main
 from app.db.migrate import upgrade
+from app.domain.secrets import hash_secret
 from app.main import create_app
 from app.settings import Settings
-from tests.app.test_cli_corpus import REPOSITORY
+from app.startup import claimed
+from palestra.cli.embedded.datadir import DataDir
+from tests.support.stack import REPOSITORY, bare_environment
 
 
 @pytest.fixture
@@ -33,6 +39,72 @@ def test_the_first_person_comes_in_by_link_and_is_made_once(data: Path, capsys: 
     assert first["code"] != again["code"]
     link = run(capsys, "login-link")
     assert str(link["url"]).endswith(f"/login#code={link['code']}")
+
+
+def test_bootstrap_makes_the_project_and_the_admin_that_are_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Line 15.24: `--project` and `--user` were ignored as soon as there was a project."""
+    first = run(capsys, "bootstrap")
+    bea = run(capsys, "bootstrap", "--project", "vision", "--user", "bea")
+    assert run(capsys, "bootstrap", "--project", "vision", "--user", "bea")["user_id"] == bea["user_id"]
+    assert run(capsys, "bootstrap", "--project", "vision")["user_id"] == bea["user_id"], "the project's first admin"
+    assert bea["user_id"] != first["user_id"]
+    assert bea["project_id"] != first["project_id"]
+    both = run(capsys, "bootstrap", "--project", "vision", "--user", "admin")
+    assert (both["project_id"], both["user_id"]) == (bea["project_id"], first["user_id"]), "a known person joins as an admin"
+    again = run(capsys, "bootstrap", "--user", "cem")
+    assert again["project_id"] == first["project_id"]
+    assert main(["bootstrap", "--user", "two\nlines"]) == 1
+    assert "--user must be one visible line" in capsys.readouterr().err
+
+
+def test_bootstrap_raises_nobody_to_an_admin(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Line 15.24: a person with a lower role is refused by name."""
+    run(capsys, "bootstrap", "--user", "bea")
+    with sqlite3.connect(data / "palestra.db") as database:
+        database.execute("UPDATE memberships SET role = 'viewer'")
+    assert main(["bootstrap", "--user", "bea"]) == 1
+    assert "bea is a viewer of the project default" in capsys.readouterr().err
+
+
+def test_a_login_link_leads_to_the_server_that_runs_on_the_data_directory(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Line 15.24: the link named port 8080, wherever the server of the data directory listened."""
+    with claimed(Settings(data_dir=data, port=0)) as listener:
+        running = run(capsys, "--data-dir", str(data), "login-link")
+        assert running["url"] == f"http://127.0.0.1:{listener.port}/login#code={running['code']}"
+    assert main(["login-link"]) == 0
+    stopped = capsys.readouterr()
+    assert json.loads(stopped.out)["url"].startswith("http://127.0.0.1:8080/")
+    assert f"no server runs on {data}" in stopped.err
+
+
+def test_the_command_finds_the_palestra_of_its_directory(tmp_path: Path) -> None:
+    """Line 15.24: `palestra login-link` below the directory of `palestra up` took an empty database and port 8080."""
+    place = DataDir(tmp_path / "w" / ".palestra")
+    place.prepare()
+    upgrade(f"sqlite:///{place.root / 'palestra.db'}")
+    place.user_token.write_text("plr_x")
+    below = tmp_path / "w" / "deep" / "er"
+    below.mkdir(parents=True)
+    with claimed(Settings(data_dir=place.root, port=0)) as listener:
+        place.write_state({"url": f"http://127.0.0.1:{listener.port}"})
+        for arguments in ([], ["--user", "admin"], ["--user=admin", "--json"]):
+            command = [sys.executable, "-m", "palestra.cli", "login-link", *arguments]
+            environment = {**bare_environment(), "PYTHONPATH": str(REPOSITORY)}
+            done = subprocess.run(command, cwd=below, env=environment, capture_output=True, text=True, timeout=60, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert json.loads(done.stdout)["url"].startswith(f"http://127.0.0.1:{listener.port}/login#code=")
+
+
+def test_a_login_link_for_another_person(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Line 15.24: whoever set no password had no way in again, except the first admin."""
+    run(capsys, "bootstrap")
+    bea = run(capsys, "bootstrap", "--user", "bea")
+    link = run(capsys, "login-link", "--user", "bea")
+    digest = hash_secret(link["code"])
+    with sqlite3.connect(data / "palestra.db") as database:
+        assert database.execute("SELECT user_id FROM login_links WHERE code_hash = ?", (digest,)).fetchall() == [(bea["user_id"],)]
+    assert main(["login-link", "--user", "zoe"]) == 1
+    assert "Nobody of the name zoe" in capsys.readouterr().err
 
 
 def test_a_token_is_made_before_anyone_logged_in(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,8 +142,6 @@ def test_the_committed_document_is_the_current_one() -> None:
 
 
 def test_the_data_directory_is_private(tmp_path: Path) -> None:
-    from app.startup import claimed
-
     settings = Settings(data_dir=tmp_path / "new", port=0)
     with claimed(settings) as listener:
         assert listener.port > 0

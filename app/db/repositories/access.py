@@ -67,6 +67,11 @@ async def membership_of(session: Session, user_id: str) -> Membership | None:
     return await session.scalar(select(Membership).where(Membership.user_id == user_id).order_by(Membership.created_at).limit(1))
 
 
+async def role(session: Session, project_id: str, user_id: str) -> str | None:
+    """Returns the user's role in a project; `None` for none."""
+    return await session.scalar(select(Membership.role).where(Membership.project_id == project_id, Membership.user_id == user_id))
+
+
 async def live_token(session: Session, secret_hash: str) -> Token | None:
     """Returns a token that is neither revoked nor expired by the database's clock."""
     fresh = (Token.expires_at.is_(None)) | (Token.expires_at > db_now())

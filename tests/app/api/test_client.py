@@ -53,6 +53,17 @@ async def test_events_of_some_types_are_those_types_alone(shared: Served, client
     assert [event.id for event in await asyncio.to_thread(take)] == expected
 
 
+async def test_a_refused_login_says_how_to_get_in(shared: Served) -> None:
+    """Line 15.24: the page wanted a password that nobody had set, and the answer named no place where the command finds the server."""
+    async with shared.client() as http:
+        wrong = (await http.post("/api/v1/session", json={"user": "admin", "password": "never set"})).json()
+        used = (await http.post("/api/v1/session:redeem", json={"code": "pll_" + "x" * 43})).json()
+    for answer in (wrong, used):
+        assert answer["status"] == 401
+        assert "`palestra login-link` prints a new link" in answer["detail"]
+        assert "--data-dir" in answer["detail"]
+
+
 async def test_an_archived_experiment_comes_back(shared: Served, client: Client) -> None:
     """Line 15.24: archive was final."""
     experiment = (await shared.world.submit(definition(loop={"env_steps": 77})))[0]

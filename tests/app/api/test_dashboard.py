@@ -27,12 +27,24 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
-async def test_every_address_shows_the_page(client: httpx.AsyncClient) -> None:
-    for path in ("/", "/login", "/runs/run_1", "/index.html"):
+async def test_every_page_of_the_dashboard_is_its_one_document(client: httpx.AsyncClient) -> None:
+    for path in ("/", "/login", "/experiments/", "/runs/run_1", "/index.html"):
         answer = await client.get(path)
         assert (answer.status_code, answer.text) == (200, "<title>Palestra</title>")
         assert answer.headers["cache-control"] == "no-cache"
     assert (await client.head("/")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/nowhere", "/runs/run_1/more", "/runs/", "/loginx", "/experiments/a/b", "//login"])
+async def test_an_address_that_nothing_is_at_is_not_found(client: httpx.AsyncClient, path: str) -> None:
+    """Line 15.24: `/metrics` answered 200 with the dashboard's HTML, which a monitoring program takes for metrics."""
+    url = httpx.URL("http://localhost", raw_path=path.encode())
+    for accept in ("*/*", "application/json", "text/plain;version=0.0.4"):
+        answer = await client.get(url, headers={"Accept": accept})
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    page = await client.get(url, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (page.status_code, page.text) == (404, "<title>Palestra</title>"), "a browser gets the dashboard's not-found page"
+    assert (await client.head(url)).status_code == 404
 
 
 async def test_files_are_served_for_ever(client: httpx.AsyncClient) -> None:

@@ -1,0 +1,47 @@
+"""Where the server of a data directory listens, for the commands that run beside it."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Final
+
+from app.settings import Settings
+
+_FILE: Final = "server.address"
+
+
+@contextmanager
+def announced(settings: Settings) -> Iterator[None]:
+    """Leaves the server's address in its data directory for `running_address`, with a lock that ends with the process.
+
+    Where the directory cannot be written, or another server process of the same database has announced itself, nothing is left.
+    """
+    try:
+        handle: IO[str] = (settings.data_dir / _FILE).open("a+", encoding="utf-8")
+    except OSError:
+        yield
+        return
+    with handle:
+        if _lock(handle, fcntl.LOCK_EX):
+            handle.truncate(0)
+            handle.write(settings.base_url)
+            handle.flush()
+        yield
+
+
+def running_address(settings: Settings) -> str | None:
+    """Returns the address of the server that runs on the data directory; `None` for none."""
+    try:
+        with (settings.data_dir / _FILE).open(encoding="utf-8") as handle:
+            return None if _lock(handle, fcntl.LOCK_SH) else handle.read().strip() or None
+    except OSError:
+        return None
+
+
+def _lock(handle: IO[str], kind: int) -> bool:
+    """Tells whether nobody else has a lock on the file that would keep this one out."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
