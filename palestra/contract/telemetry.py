@@ -19,6 +19,9 @@ MAX_BATCH_BYTES = 1_048_576
 MAX_BATCH_RECORDS = 5_000
 MAX_LOG_LINE = 32_768
 MAX_SERIES_PER_RUN = 2_000
+MAX_COLUMN = 65_536
+"""Entries of each column of one record of points or episodes."""
+MAX_EVALUATION_RETURNS = 100_000
 
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -63,7 +66,7 @@ class Points(RunRecord):
 
     type: Literal["points"] = "points"
     series: SeriesName
-    env_step: Annotated[tuple[Counter, ...], Field(min_length=1, max_length=65_536)]
+    env_step: Annotated[tuple[Counter, ...], Field(min_length=1, max_length=MAX_COLUMN)]
     update: tuple[Counter, ...]
     episode: tuple[Counter, ...]
     wall: tuple[WallTime, ...]
@@ -78,7 +81,7 @@ class Episodes(RunRecord):
     """Finished training episodes, in columns of equal length. The server shows them as `episode/return` and `episode/length`."""
 
     type: Literal["episodes"] = "episodes"
-    env_index: Annotated[tuple[Counter, ...], Field(min_length=1, max_length=65_536)]
+    env_index: Annotated[tuple[Counter, ...], Field(min_length=1, max_length=MAX_COLUMN)]
     env_step: tuple[Counter, ...]
     update: tuple[Counter, ...]
     episode: tuple[Counter, ...]
@@ -116,7 +119,7 @@ class Evaluation(RunRecord):
     length_stdev: Number
     length_min: Number
     length_max: Number
-    returns: Annotated[tuple[Number, ...], Field(max_length=100_000)] = ()
+    returns: Annotated[tuple[Number, ...], Field(max_length=MAX_EVALUATION_RETURNS)] = ()
     """Return of each counted episode, in start order."""
     success_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of the episodes whose last info called them a success (`is_success` or `success`); `null` where the environment is silent."""

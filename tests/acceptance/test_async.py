@@ -171,7 +171,7 @@ def test_P6_steps(both: Ran) -> None:
     assert both.outcome["overshoot"] == len(both.steps) - STEPS
     assert both.outcome["env_steps"] == len(both.steps)
     assert f"training ended: budget at step {len(both.steps)}, {len(both.steps) - STEPS} beyond steps" in both.lines
-    assert read_manifest(both.outdir / f"{len(both.steps)}_finish").env_step == len(both.steps)
+    assert read_manifest(both.outdir / f"{STEPS}_finish").env_step == len(both.steps)
 
 
 @pytest.mark.slow

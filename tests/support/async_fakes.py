@@ -70,6 +70,14 @@ class ScriptedEnv(gym.Env[Any, Any]):
         return np.array([self.at, self.mark])
 
 
+class SlowEnv(ScriptedEnv):
+    """Steps take so long that all processes are within one at the same time."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        time.sleep(0.5)
+        return super().step(action)
+
+
 class NoisyEnv(ScriptedEnv):
     """Rewards depend on the action, the step and the episode's seed."""
 

@@ -93,6 +93,16 @@ class CountingAlgo:
 
 
 @rebuildable
+class GivenSamplerAlgo(CountingAlgo):
+    """Takes policy and sampler as arguments, as garage's algorithms do."""
+
+    def __init__(self, policy: ConstantPolicy, sampler: Any) -> None:
+        super().__init__()
+        self.policy = policy
+        self._sampler = sampler
+
+
+@rebuildable
 class TorchPolicy(nn.Module):
     """Draws actions from a small network's probabilities."""
 

@@ -35,7 +35,7 @@ class ForeignAgent:
         agent: The object.
         num_envs: Environments of training.
         batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of `act` and `observe`.
-        save_memory: Snapshots hold what `save_snapshot` writes, a replay memory for example; false leaves it at what `save` writes.
+        save_memory: Snapshots hold what the object's `save_snapshot` writes, in place of what its `save` writes.
 
     Raises:
         TypeError: If it lacks a method, which the message names.

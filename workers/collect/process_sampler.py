@@ -16,7 +16,7 @@ from workers.collect.rollouts import RolloutWorker, arrays_of, parameters_from, 
 from workers.collect.samplers import BatchUnit, RoundSampler, check_workers
 from workers.collect.servants import Order, Servant, Servants
 from workers.core.errors import WorkerError
-from workers.core.recipes import RecipeError, rebuild, recipes_of
+from workers.core.recipes import RecipeError, rebuild, rebuildable, recipes_of
 from workers.core.types import StateTree
 
 
@@ -24,6 +24,7 @@ class SamplerWorkerError(WorkerError):
     """A worker process of a sampler raised, or died."""
 
 
+@rebuildable
 class ProcessSampler(RoundSampler):
     """Runs each worker in a process of its own.
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from workers.collect.episodes import Episode, EpisodeBatch
 from workers.collect.rollouts import RolloutWorker, kept, reset_slots, spread, updated_agent, updated_env
+from workers.core.recipes import rebuildable
 from workers.core.rng import derive_seed, preserved_global_state, seed_global
 from workers.core.types import StateTree
 from workers.envs.recipes import copy_env
@@ -114,8 +115,11 @@ class RoundSampler(ABC):
 
     def _steps(self, count: int) -> list[Episode]:
         episodes: list[Episode] = []
-        while (missing := count - sum(map(len, episodes))) > 0:
-            episodes += self.run(self._shares(missing))
+        missing = count
+        while missing > 0:
+            round_of = self.run(self._shares(missing))
+            episodes += round_of
+            missing -= sum(map(len, round_of))
         return episodes
 
     def _shares(self, missing: int) -> list[int | None]:
@@ -125,6 +129,7 @@ class RoundSampler(ABC):
         return [one for one in (share + (index < more) for index in range(self.n_workers)) if one]
 
 
+@rebuildable
 class LocalSampler(RoundSampler):
     """Runs its workers one after the other in this process.
 
@@ -195,6 +200,7 @@ class LocalSampler(RoundSampler):
         return self._workers
 
 
+@rebuildable
 class VecSampler:
     """Runs copies of an environment side by side in this process and asks the policy for all their actions at once.
 
@@ -271,10 +277,11 @@ class VecSampler:
     def _run(self, wanted: int) -> list[Episode]:
         slots, done, running = self._slots, list[Episode](), dict[int, Episode]()
         current: list[Any] = [None] * len(slots)
+        made = 0
         while True:
             fresh = np.zeros(len(slots), np.bool_)
             for index in (one for one in range(len(slots)) if one not in running):
-                if sum(map(len, done)) >= wanted:
+                if made >= wanted:
                     break
                 running[index] = Episode(index)
                 done.append(running[index])
@@ -284,6 +291,7 @@ class VecSampler:
                 return done
             if fresh.any():
                 reset_slots(self._agent, fresh)
+            made += len(running)
             self._step(current, running)
 
     def _step(self, current: list[Any], running: dict[int, Episode]) -> None:

@@ -44,7 +44,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
     resume_parts: str | Sequence[str] = ALL,
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
-    save_memory: bool = True,
+    save_memory: bool = False,
 ) -> History:
     """Trains an agent in one environment.
 
@@ -67,7 +67,8 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
         resume_parts: `"all"`; `"weights"` takes the networks alone and begins anew at `step_offset`; names take those parts.
         time_limit: Seconds after which this call saves `<t>_finish` and returns.
         keep_checkpoints: Newest `<t>_checkpoint` of this call that are kept; `None` keeps all.
-        save_memory: Snapshots of an agent with `save_snapshot` hold its replay memory, too.
+        save_memory: Snapshots hold what the agent's `save_snapshot` writes, if it has one, its replay memory for example. Without it they
+            hold what its `save` writes, as those of PFRL, and an agent whose `save` leaves the memory out resumes with an empty one.
 
     Returns:
         One dictionary per evaluation.
@@ -130,7 +131,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     resume_parts: str | Sequence[str] = ALL,
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
-    save_memory: bool = True,
+    save_memory: bool = False,
 ) -> tuple[Any, History]:
     """Trains an agent in one environment and evaluates it regularly, and once at the end.
 
@@ -225,7 +226,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
     resume_parts: str | Sequence[str] = ALL,
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
-    save_memory: bool = True,
+    save_memory: bool = False,
 ) -> History:
     """Trains an agent in several environments at once.
 
@@ -314,7 +315,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     resume_parts: str | Sequence[str] = ALL,
     time_limit: float | None = None,
     keep_checkpoints: int | None = None,
-    save_memory: bool = True,
+    save_memory: bool = False,
 ) -> tuple[Any, History]:
     """Trains an agent in several environments at once and evaluates it regularly, and once at the end.
 

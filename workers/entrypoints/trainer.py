@@ -261,7 +261,7 @@ class Trainer:
             RecipeError: If the trainer is to be rebuildable, and a part has no recipe.
         """
         state = self._session.engine("save").state_dict()
-        check_count(epoch, "epoch", 0)
+        epoch = check_count(epoch, "epoch", 0)
         self._session.write({**state, "clock": {**state["clock"], "epochs": epoch + 1}}, SnapshotReason.PERIODIC, epoch)
 
     def restore(self, from_dir: Any, from_epoch: int | str = "last") -> TrainArgs:
@@ -297,7 +297,7 @@ class Trainer:
 
     @total_env_steps.setter
     def total_env_steps(self, value: int) -> None:
-        check_count(value, "total_env_steps", 0)
+        value = check_count(value, "total_env_steps", 0)
         clock = self._session.clock
         clock.count(value - clock.env_steps, 0)
         self._session.stats.total_env_steps = value
@@ -316,8 +316,7 @@ class Trainer:
         size = given if given is not None or self._session.args is None else self._session.args.batch_size
         if size is None:
             raise ValueError("no batch_size: give it here, or to train")
-        check_count(size, "batch_size", 1)
-        return size
+        return check_count(size, "batch_size", 1)
 
 
 class TorchTrainer(Trainer):

@@ -1,4 +1,7 @@
-"""Evaluation hooks: called by keyword after each evaluation, before a best agent is saved. The names are those of PFRL."""
+"""Evaluation hooks: called by keyword after each evaluation, before a best agent is saved.
+
+Names and order of their parameters are those of PFRL.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -19,9 +22,8 @@ class EvaluationHook(ABC):
     support_train_agent_async: bool = False
 
     @abstractmethod
-    def __call__(  # noqa: PLR0913 - the parameters are PFRL's
+    def __call__(  # noqa: PLR0913, PLR0917 - names and order are those of PFRL
         self,
-        *,
         env: Any,
         agent: Any,
         evaluator: Any,
@@ -64,9 +66,18 @@ class OptunaPrunerHook(EvaluationHook):
         self.trial = trial
         self._pruned: type[Exception] = TrialPruned
 
-    def __call__(self, *, step: int, eval_stats: Mapping[str, float], **others: Any) -> None:
-        """Reports, and asks."""
-        del others
+    def __call__(  # noqa: PLR0913, PLR0917 - as above
+        self,
+        env: Any,
+        agent: Any,
+        evaluator: Any,
+        step: int,
+        eval_stats: Mapping[str, float],
+        agent_stats: Sequence[tuple[str, Any]] = (),
+        env_stats: Sequence[tuple[str, Any]] = (),
+    ) -> None:
+        """Reports the mean return, and asks whether the trial is to be given up."""
+        del env, agent, evaluator, agent_stats, env_stats
         self.trial.report(eval_stats["mean"], step)
         if self.trial.should_prune():
             raise self._pruned(f"pruned at step {step} with a mean return of {eval_stats['mean']}")

@@ -6,11 +6,20 @@ summary of the running epoch. Must not wait for the network, and touches the dis
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, SupportsFloat, TypeVar
 
-from palestra.contract.telemetry import Episodes, Evaluation, ExperimentStats, Note, Points, RunRecord
+from palestra.contract.telemetry import (
+    MAX_COLUMN,
+    MAX_EVALUATION_RETURNS,
+    Episodes,
+    Evaluation,
+    ExperimentStats,
+    Note,
+    Points,
+    RunRecord,
+)
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
 from workers.record.windows import LearnWindow, means
@@ -114,6 +123,9 @@ class SpoolRecorder:
 
     def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
         """Records an evaluation during training."""
+        if len(result.returns) > MAX_EVALUATION_RETURNS:
+            message = f"The returns of {len(result.returns)} evaluation episodes at env_step {clock.env_steps}"
+            self.note("evaluation_returns_dropped", f"{message} do not fit one record.")
         self.emit(evaluation_record(self._run.run_id, clock, result, self._wall(), final=final))
 
     def epoch(self, clock: ClockView) -> None:
@@ -231,7 +243,11 @@ def _take(rows: list[_Row]) -> list[_Row]:
 
 
 def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, wall: float, **marks: Any) -> Evaluation:
-    """Returns the record of an evaluation; `marks` are `final` and `snapshot_id`."""
+    """Returns the record of an evaluation; `marks` are `final` and `snapshot_id`.
+
+    The returns are left out where they are more than a record may hold; the statistics are of all.
+    """
+    returns = result.returns if len(result.returns) <= MAX_EVALUATION_RETURNS else ()
     return Evaluation(
         run=run_id,
         env_step=clock.env_steps,
@@ -249,7 +265,7 @@ def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, w
         length_stdev=result.length_stdev,
         length_min=result.length_min,
         length_max=result.length_max,
-        returns=result.returns,
+        returns=returns,
         success_rate=result.success_rate,
         metrics=dict(result.metrics),
         seed=result.seed,
@@ -258,23 +274,26 @@ def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, w
 
 
 def _points_records(run_id: str, rows: list[_PointRow]) -> list[RunRecord]:
-    """Returns one record per series, series in order of their first point."""
+    """Returns the records of each series, series in order of their first point."""
     by_series: dict[str, list[_PointRow]] = {}
     for row in rows:
         by_series.setdefault(row[0], []).append(row)
-    records: list[RunRecord] = []
-    for series, points in by_series.items():
-        _, env_step, update, episode, wall, values = zip(*points, strict=True)
-        value = tuple(float(one) for one in values)
-        records.append(Points(run=run_id, series=series, env_step=env_step, update=update, episode=episode, wall=wall, value=value))
-    return records
+    return [_points_record(run_id, series, piece) for series, points in by_series.items() for piece in _pieces(points)]
+
+
+def _points_record(run_id: str, series: str, rows: list[_PointRow]) -> Points:
+    _, env_step, update, episode, wall, values = zip(*rows, strict=True)
+    value = tuple(float(one) for one in values)
+    return Points(run=run_id, series=series, env_step=env_step, update=update, episode=episode, wall=wall, value=value)
 
 
 def _episodes_records(run_id: str, rows: list[_EpisodeRow]) -> list[RunRecord]:
-    if not rows:
-        return []
+    return [_episodes_record(run_id, piece) for piece in _pieces(rows)]
+
+
+def _episodes_record(run_id: str, rows: list[_EpisodeRow]) -> Episodes:
     env_index, env_step, update, episode, wall, episode_return, length, terminated = zip(*rows, strict=True)
-    record = Episodes(
+    return Episodes(
         run=run_id,
         env_index=env_index,
         env_step=env_step,
@@ -285,4 +304,9 @@ def _episodes_records(run_id: str, rows: list[_EpisodeRow]) -> list[RunRecord]:
         episode_length=length,
         terminated=terminated,
     )
-    return [record]
+
+
+def _pieces(rows: list[_Row]) -> Iterator[list[_Row]]:
+    """Yields the rows in pieces of which each fits one record."""
+    for begin in range(0, len(rows), MAX_COLUMN):
+        yield rows[begin : begin + MAX_COLUMN]

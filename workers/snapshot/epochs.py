@@ -1,5 +1,6 @@
 """Snapshots of epochs under fixed names, and the rule by which one of them is found again."""
 
+from numbers import Integral
 from pathlib import Path
 
 from workers.core.types import SnapshotReason, StateTree
@@ -84,8 +85,8 @@ def snapshots_by_epoch(directory: Path) -> dict[int, Path]:
 
 
 def _wanted(which: str | int) -> str | int:
-    if isinstance(which, int) and not isinstance(which, bool) and which >= 0:
-        return which
+    if isinstance(which, Integral) and not isinstance(which, bool) and which >= 0:
+        return int(which)
     if isinstance(which, str):
         if which in {"last", "first", EXCEPTION}:
             return which

@@ -2,11 +2,19 @@
 
 Written into a temporary directory, every file synced, the manifest last, then renamed and the parent synced: a kill at any moment leaves
 what was there before. `settle` repairs the one moment in which a directory of a fixed name is between its old and its new content.
+
+Several processes may write below one directory. A temporary directory is locked by its writer, so that `settle` leaves it alone, and its
+name is its own. A lock on the parent keeps `settle` out of the moments in which a directory is made or put in place.
 """
 
 import errno
+import fcntl
+import os
+import secrets
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +33,9 @@ NEW: Final = ".tmp"
 """Ending of a directory that is being written."""
 OLD: Final = ".old"
 """Ending of a directory that a new one is taking the place of."""
+_ANY_MARK: Final = "[0-9a-f]" * 8
+"""Pattern of what tells the temporary directories of one name apart."""
+_NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +96,10 @@ def write_snapshot(target: Path, owner: SnapshotOwner, state: StateTree, moment:
         TypeError: If the state holds what cannot be saved.
         OSError: If the disk is full or fails. What was at `target` is as it was.
     """
-    temporary = target.with_name(target.name + NEW)
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    try:
+    with _temporary(target) as temporary:
         manifest = _write(temporary, owner, state, moment, before)
-        _put_in_place(temporary, target)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        with _locked(target.parent):
+            _put_in_place(temporary, target)
     sync_file(target.parent)
     return manifest
 
@@ -109,15 +115,26 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
 
 
 def settle(parent: Path, names: str = "*") -> None:
-    """Removes what a killed writer left below `parent` and brings back what it had moved aside; `names` is a pattern of names."""
-    for old in parent.glob(f"{names}{OLD}"):
-        current = old.with_name(old.name.removesuffix(OLD))
-        if current.exists():
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            old.rename(current)
-    for new in parent.glob(f"{names}{NEW}"):
-        shutil.rmtree(new, ignore_errors=True)
+    """Removes what a killed writer left below `parent` and brings back what it had moved aside.
+
+    Directories that a live process is writing are left alone.
+
+    Args:
+        parent: Directory of snapshots; nothing happens where there is none.
+        names: Pattern of the names of snapshots.
+    """
+    if not parent.is_dir():
+        return
+    with _locked(parent):
+        for old in parent.glob(f"{names}{OLD}"):
+            current = old.with_name(old.name.removesuffix(OLD))
+            if current.exists():
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                old.rename(current)
+        for new in {*parent.glob(f"{names}{NEW}"), *parent.glob(f"{names}.{_ANY_MARK}{NEW}")}:
+            if not _is_being_written(new):
+                shutil.rmtree(new, ignore_errors=True)
 
 
 def ask_for_room(directory: Path, needed: int) -> None:
@@ -126,6 +143,66 @@ def ask_for_room(directory: Path, needed: int) -> None:
     if free < needed:
         message = f"a snapshot needs about {needed >> 20} MiB, {free >> 20} MiB are free"
         raise OSError(errno.ENOSPC, message, str(directory))
+
+
+@contextmanager
+def _temporary(target: Path) -> Iterator[Path]:
+    """Makes a directory beside `target` that is locked within the body; one that is still there afterwards is removed."""
+    directory = target.with_name(f"{target.name}.{secrets.token_hex(4)}{NEW}")
+    with _locked(target.parent):
+        directory.mkdir()
+        descriptor = _lock(directory, fcntl.LOCK_EX)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        _unlock(descriptor)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    descriptor = _lock(directory, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        _unlock(descriptor)
+
+
+def _is_being_written(directory: Path) -> bool:
+    try:
+        descriptor = _lock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    _unlock(descriptor)
+    return False
+
+
+def _lock(directory: Path, operation: int) -> int:
+    """Returns an open descriptor of a directory that holds its lock, where its file system has locks.
+
+    Raises:
+        BlockingIOError: If the operation does not wait, and another process holds the lock.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, operation)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            os.close(descriptor)
+            raise
+    return descriptor
+
+
+def _unlock(descriptor: int) -> None:
+    """Releases a lock at once, also where a forked process has inherited the descriptor."""
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None) -> Manifest:

@@ -78,7 +78,7 @@ class TrainingCall:
     resume_parts: str | Sequence[str] = ALL
     time_limit: float | None = None
     keep_checkpoints: int | None = None
-    save_memory: bool = True
+    save_memory: bool = False
 
     @property
     def directory(self) -> Path:

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,9 +74,9 @@ class TrainArgs:
     """Index of the first epoch."""
 
     def __post_init__(self) -> None:
-        check_count(self.n_epochs, "n_epochs", 0)
+        self.n_epochs = check_count(self.n_epochs, "n_epochs", 0)
         if self.batch_size is not None:
-            check_count(self.batch_size, "batch_size", 1)
+            self.batch_size = check_count(self.batch_size, "batch_size", 1)
 
     def changed(self, **changes: Any) -> "TrainArgs":
         """Returns a copy in which the changes that are not `None` hold."""
@@ -91,10 +92,15 @@ class TrainArgs:
         return cls(**state)
 
 
-def check_count(value: Any, name: str, least: int) -> None:
-    """Raises ValueError where a number is no whole one of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+def check_count(value: Any, name: str, least: int) -> int:
+    """Returns a whole number, of Python's or NumPy's integers, as an `int`.
+
+    Raises:
+        ValueError: If it is none of at least `least`.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
 
 
 class LazySpool:

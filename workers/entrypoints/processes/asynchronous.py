@@ -46,6 +46,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
     *,
     resume: _Path | None = None,
     start_method: str = "spawn",
+    save_memory: bool = False,
 ) -> Any:
     """Trains an agent in several processes at once, and evaluates it regularly and once at the end.
 
@@ -86,6 +87,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
         resume: `"latest"` of the snapshots in `outdir` (none there begins anew), or the path of one; `step_offset` does not count then.
             With one process it goes on bit by bit, if the agent hands out its state; with more, the others begin new episodes.
         start_method: How processes are started: `"spawn"`, `"forkserver"` or `"fork"`.
+        save_memory: Snapshots hold what the agent's `save_snapshot` writes, if it has one, in place of what its `save` writes.
 
     Returns:
         `agent`, or the caller's agent by `make_agent`, as it was saved last.
@@ -132,5 +134,6 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
             share=use_shared_memory,
             resume=None if resume is None else os.fspath(resume),
             start_method=start_method,
+            save_memory=save_memory,
         )
     )

@@ -58,6 +58,7 @@ class Settings:
     save_best: bool
     profile: bool
     resume: Path | None
+    save_memory: bool
 
 
 class UserParts(NamedTuple):
@@ -115,7 +116,7 @@ class _Member:
         env = _opened(stack, user.make_env(index, test=False))
         ground = None if settings.evaluation is None else _opened(stack, user.make_env(index, test=True))
         own = _known_as(user.agent, index) if user.make_agent is None else user.make_agent(index)
-        self._agent = ForeignAgent(own, num_envs=1, batch=False)
+        self._agent = ForeignAgent(own, num_envs=1, batch=False, save_memory=settings.save_memory)
         self._engine = self._built(link, user, SharedBudget(settings.steps, self._clock, block, self._end), env, ground)
         if settings.resume is not None:
             self._resume(settings.resume)
@@ -285,6 +286,9 @@ class _Snapshots:
             return f"{env_steps}_{CHECKPOINT}"
         if self._end.ending is Ending.SUCCESS:
             return SUCCESSFUL
+        if self._end.ending is Ending.BUDGET:
+            # The name that PFRL's scripts load; the manifest counts what the other processes stepped meanwhile, too.
+            return f"{self._settings.steps}_{FINISH}"
         return f"{env_steps}_{EXCEPT if self._end.aborted else FINISH}"
 
     def _write(self, name: str, state: StateTree, moment: Moment) -> str:

@@ -67,6 +67,7 @@ class AsyncCall:
     share: bool
     resume: str | None
     start_method: str
+    save_memory: bool
 
 
 def run_async(call: AsyncCall) -> Any:
@@ -97,7 +98,7 @@ class _Run:
         self._end = EndOfRun(self._block.opened(), 0)
         self._direct_stop = call.stop_event if _crosses(call, call.stop_event) else None
         self.agent = self._host()
-        self._wrapped = ForeignAgent(self.agent, num_envs=1, batch=False)
+        self._wrapped = ForeignAgent(self.agent, num_envs=1, batch=False, save_memory=call.save_memory)
         self._found: Path | None = None
         self._snapshot: LoadedSnapshot | None = None
 
@@ -161,6 +162,7 @@ class _Run:
             save_best=call.save_best,
             profile=call.profile,
             resume=self._found,
+            save_memory=call.save_memory,
         )
 
     def _owner(self) -> SnapshotOwner:

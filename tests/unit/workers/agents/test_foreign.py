@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from tests.support.foreign_agents import Learner, Scripted, ScriptedBatch
+from tests.support.line_env import Line
 from workers.agents.foreign import ForeignAgent
 from workers.core.types import Experience, OwnFilesAt
+from workers.entrypoints import functional
 
 
 def experience(rows: np.ndarray, reward: Any, terminated: Any, truncated: Any) -> Experience:
@@ -85,6 +87,23 @@ def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
     target = Scripted()
     ForeignAgent(target, num_envs=1, batch=False).load_state_dict({**state, "files": OwnFilesAt(str(tmp_path))})
     assert (target.updates, target.t) == (5, 9)
+
+
+def test_checkpoints_hold_what_the_agents_own_save_writes_unless_asked_for_more(tmp_path: Path) -> None:
+    """Line 34: PFRL's agents write their memory by `save_snapshot` alone, and their checkpoints are without it."""
+
+    class WithMemory(Scripted):
+        def save_snapshot(self, dirname: str) -> None:
+            self.save(dirname)
+            (Path(dirname) / "memory.bin").write_bytes(b"1")
+
+        def load_snapshot(self, dirname: str) -> None:
+            self.load(dirname)
+
+    for wanted in ({}, {"save_memory": True}):
+        outdir = tmp_path / str(len(wanted))
+        functional.train_agent(WithMemory(), Line((3,)), 4, outdir, checkpoint_freq=2, **wanted)
+        assert [(outdir / name / "memory.bin").exists() for name in ("2_checkpoint", "4_finish")] == [bool(wanted)] * 2
 
 
 @pytest.mark.parametrize(("save_memory", "names"), [(True, ["memory.bin", "model.txt"]), (False, ["model.txt"])])

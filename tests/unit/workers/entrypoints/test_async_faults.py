@@ -25,6 +25,7 @@ from tests.support.async_fakes import (
     PruneAt,
     PrunedError,
     ScriptedEnv,
+    SlowEnv,
     TallyAgent,
     make_agent,
     make_broken,
@@ -148,6 +149,14 @@ def test_an_exception_of_an_evaluation_hook_keeps_its_type(tmp_path: Path) -> No
         train(tmp_path, eval_interval=20, eval_n_episodes=1, evaluation_hooks=[NoteEvaluations(str(tmp_path)), PruneAt(20)])
     assert caught.value.step == 20
     assert 20 in {row["step"] for row in read_history(tmp_path / "out")}
+
+
+def test_the_result_is_named_by_the_steps_asked_for_however_many_were_made(tmp_path: Path) -> None:
+    """Line 29: four processes that step at once overshoot 3 steps by up to three more; PFRL's scripts load `3_finish`."""
+    train(tmp_path, 4, steps=3, make_env=functools.partial(make_env, kind=SlowEnv))
+    assert len(steps_of(tmp_path)) > 3
+    assert outcome_of(tmp_path)["snapshot"] == "3_finish"
+    assert read_manifest(tmp_path / "out" / "3_finish").env_step == len(steps_of(tmp_path))
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ import csv
 import errno
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +169,41 @@ def test_what_a_killed_writer_left_is_repaired(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
         *("6_checkpoint", "12_checkpoint", "18_checkpoint", "20_finish", "mine.tmp"),
     }
+
+
+def test_a_snapshot_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    """Line 32: a training that begins in a directory in which another one is writing; what a killed writer left goes."""
+    script = """
+import sys, time
+from pathlib import Path
+from tests.unit.workers.functional.test_resume import Learner, FromSeed
+from workers.entrypoints.functional import train_agent
+
+class Slow(Learner):
+    def save(self, dirname):
+        Path(dirname, "begun").touch()
+        print(dirname, flush=True)
+        sys.stdin.readline()
+        super().save(dirname)
+
+train_agent(Slow(), FromSeed(), 5, sys.argv[1], seed=3)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        temporary = Path(writer.stdout.readline().strip())
+        dead = tmp_path / "5_finish.0123abcd.tmp"
+        dead.mkdir()
+        train_agent(Learner(), FromSeed(), 5, tmp_path, resume="latest", seed=4)
+        assert not dead.exists()
+        assert (temporary / "begun").exists()
+        writer.stdin.write("go on\n")
+        writer.stdin.flush()
+        assert writer.wait(60) == 0
+    assert read_manifest(tmp_path / "5_finish").seed == 3
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"5_finish"}
 
 
 def test_a_full_disk_leaves_older_snapshots_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

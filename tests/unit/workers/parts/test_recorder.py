@@ -5,7 +5,7 @@ import json
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from palestra.contract.names import new_id
-from palestra.contract.telemetry import RunRecord
+from palestra.contract.telemetry import MAX_COLUMN, MAX_EVALUATION_RETURNS, RunRecord
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
 from workers.core.types import EpisodeEnd, LearnReport
 from workers.evaluate.evaluator import summarise
@@ -62,6 +62,40 @@ def wait_for(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_more_than_a_record_holds_becomes_several(tmp_path: Path, clock: Clock) -> None:
+    """Line 31: episodes and points of one writing beyond the limit of a column, through a real spool."""
+    count = 2 * MAX_COLUMN + 3
+    spool = SpoolWriter(tmp_path)
+    recorder = SpoolRecorder(RUN, spool)
+    for number in range(count):
+        recorder.point(clock, "value", float(number))
+    clock.env_steps = clock.episodes = count
+    recorder.tick(clock, [(number + 1, EpisodeEnd(0, 0, float(number), 1, True)) for number in range(count)], ())
+    recorder.flush()
+    records = [json.loads(payload) for payload in read_all(SpoolReader(tmp_path))]
+    returns = [value for record in records if record["type"] == "episodes" for value in record["episode_return"]]
+    numbers = [value for record in records if record["type"] == "episodes" for value in record["episode"]]
+    points = [value for record in records if record.get("series") == "value" for value in record["value"]]
+    assert returns == points == list(range(count))
+    assert numbers == list(range(1, count + 1))
+
+
+def test_an_evaluation_of_more_episodes_than_a_record_holds_keeps_its_statistics(clock: Clock) -> None:
+    """Line 31, the same of an evaluation's returns."""
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.evaluation(clock, summarise([1.0] * (MAX_EVALUATION_RETURNS + 1), [2] * (MAX_EVALUATION_RETURNS + 1), 0), final=True)
+    recorder.flush()
+    note, evaluation = sink.records
+    assert (note.code, evaluation.returns) == ("evaluation_returns_dropped", ())
+    assert (evaluation.episodes, evaluation.mean, evaluation.length_mean) == (MAX_EVALUATION_RETURNS + 1, 1.0, 2.0)
+
+
+def read_all(reader: SpoolReader) -> Iterator[bytes]:
+    while payloads := reader.read(5_000).payloads:
+        yield from payloads
 
 
 def tick(recorder: SpoolRecorder, clock: Clock, env_steps: int, *values: Any, ended: Any = ()) -> None:

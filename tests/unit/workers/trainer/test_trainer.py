@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from palestra.telemetry.spool import SpoolReader
-from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, TorchPolicy, names
+from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, GivenSamplerAlgo, TorchPolicy, names
 from workers.collect.process_sampler import ProcessSampler
-from workers.collect.samplers import LocalSampler
+from workers.collect.samplers import LocalSampler, VecSampler
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.types import StopReason
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
@@ -141,6 +141,43 @@ def test_a_trainer_with_processes_goes_on_after_a_restore(tmp_path: Path) -> Non
     states = [read_snapshot(path / "itr_1").state["collector"] for path in (tmp_path, tmp_path / "second")]
     assert states[0] == states[1]
     assert algo._sampler.pids == ()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [LocalSampler, VecSampler, ProcessSampler])
+def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(kind: Any, tmp_path: Path) -> None:
+    """Line 30: `restore` without `setup` builds every sampler of ours, and it goes on where it was."""
+
+    def trained(path: Path, epochs: int) -> dict[str, Any]:
+        env, policy = CountingEnv(), ConstantPolicy()
+        trainer = Trainer(SnapshotConfig(path), rebuildable=True, seed=4)
+        trainer.setup(GivenSamplerAlgo(policy, kind(policy, env, seed=3)), env)
+        trainer.train(epochs, 10)
+        return read_snapshot(path / "params").state
+
+    whole = trained(tmp_path / "whole", 3)
+    trained(tmp_path / "first", 2)
+    again = Trainer(SnapshotConfig(tmp_path / "again"))
+    again.restore(tmp_path / "first")
+    again.resume(n_epochs=3)
+    state = read_snapshot(tmp_path / "again" / "params").state
+    assert type(again._session.algo._sampler) is kind
+    assert [state[part] for part in ("agent", "collector")] == [whole[part] for part in ("agent", "collector")]
+
+
+def test_numpy_integers_are_counts(tmp_path: Path) -> None:
+    """Line 32: numbers of epochs and env_steps that NumPy made, in arguments, assignments and snapshots."""
+    trainer, algo = Trainer(SnapshotConfig(tmp_path, "all", np.int64(1))), CountingAlgo(CountingEnv())  # type: ignore[arg-type]
+    trainer.setup(algo, CountingEnv())
+    trainer.train(np.int64(1), np.int32(10))  # type: ignore[arg-type]
+    trainer.total_env_steps = np.int64(20)
+    trainer.save(np.uint8(1))  # type: ignore[arg-type]
+    again, _ = ready(tmp_path / "again")
+    args = again.restore(tmp_path, np.int64(1))  # type: ignore[arg-type]
+    assert [type(value) for value in (args.n_epochs, args.batch_size, again.total_env_steps)] == [int] * 3
+    assert (args.n_epochs, args.batch_size, again.total_env_steps) == (1, 10, 20)
+    for wrong in (np.float64(2), np.True_, np.int64(0)):
+        with pytest.raises(ValueError, match="batch_size must be a whole number"):
+            again.train(1, wrong)  # type: ignore[arg-type]
 
 
 def test_policies_without_parameters_are_sampled_as_they_are(tmp_path: Path) -> None:
