@@ -25,8 +25,8 @@ TRAINER: Final = (
         "G5",
         "a batch may be short",
         _SAMPLERS,
-        "while (missing := count - sum(map(len, episodes))) > 0:",
-        "while (missing := count - len(episodes)) > 0 and not episodes:",
+        "while missing > 0:",
+        "while missing > 0 and not episodes:",
     ),
     (
         "G7",

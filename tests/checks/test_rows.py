@@ -3,6 +3,7 @@
 import ast
 from pathlib import Path
 
+from tests.acceptance.mutations import MUTATIONS
 from tests.acceptance.rows import COUNTS, ROWS, row_of
 
 ACCEPTANCE = Path(__file__).parents[1] / "acceptance"
@@ -19,3 +20,9 @@ def test_every_row_has_a_test() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (row := row_of(f"::{node.name}")) is not None:
                 found.add(row[0])
     assert sorted(found) == sorted(ROWS)
+
+
+def test_every_mutation_fits_the_code_once() -> None:
+    root = ACCEPTANCE.parents[1]
+    counts = {(one.row, one.path, one.old): (root / one.path).read_text(encoding="utf-8").count(one.old) for one in MUTATIONS}
+    assert {place: count for place, count in counts.items() if count != 1} == {}

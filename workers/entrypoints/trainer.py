@@ -17,12 +17,13 @@ from typing import Any, Final, Self
 from workers.collect.episodes import EpisodeBatch
 from workers.collect.rollouts import parameters_of
 from workers.core.absent import NoOrders
+from workers.core.counts import check_count
 from workers.core.protocols import Control
 from workers.core.rng import seed_global
 from workers.core.types import LearnReport, RestoreReport, SnapshotReason
 from workers.entrypoints.epochs.parts import SamplerCollector, SampleRequest
 from workers.entrypoints.epochs.plots import wait_for_enter
-from workers.entrypoints.epochs.records import ExperimentStats, NotSetupError, TrainArgs, check_count
+from workers.entrypoints.epochs.records import ExperimentStats, NotSetupError, TrainArgs
 from workers.entrypoints.epochs.session import Session
 from workers.entrypoints.epochs.torch_session import TorchSession, materialise
 from workers.envs.recipes import copy_env

@@ -14,9 +14,10 @@ After an exception the directory is `exception`, in any mode but `none`.
 
 import os
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Final, Self
+
+from workers.core.counts import check_count
 
 MODES: Final = ("last", "all", "gap", "gap_overwrite", "gap_and_last", "none")
 PARAMS: Final = "params"
@@ -42,9 +43,7 @@ class SnapshotConfig:
     def __post_init__(self) -> None:
         if self.snapshot_mode not in MODES:
             raise ValueError(f"snapshot_mode must be one of {', '.join(MODES)}, not {self.snapshot_mode!r}")
-        if isinstance(self.snapshot_gap, bool) or not isinstance(self.snapshot_gap, Integral) or self.snapshot_gap < 1:
-            raise ValueError(f"snapshot_gap must be a whole number of at least 1, not {self.snapshot_gap!r}")
-        object.__setattr__(self, "snapshot_gap", int(self.snapshot_gap))
+        object.__setattr__(self, "snapshot_gap", check_count(self.snapshot_gap, "snapshot_gap", 1))
         if self.snapshot_mode == "last" and self.snapshot_gap != 1:
             raise ValueError(
                 f"snapshot_gap must be 1 in mode 'last', not {self.snapshot_gap}: mode 'gap_overwrite' keeps the last of every gap"

@@ -1,8 +1,8 @@
 """Snapshots of epochs under fixed names, and the rule by which one of them is found again."""
 
-from numbers import Integral
 from pathlib import Path
 
+from workers.core.counts import is_count
 from workers.core.types import SnapshotReason, StateTree
 from workers.snapshot.config import EXCEPTION, PARAMS, SnapshotConfig, epoch_of
 from workers.snapshot.manifest import MANIFEST, read_manifest
@@ -85,7 +85,7 @@ def snapshots_by_epoch(directory: Path) -> dict[int, Path]:
 
 
 def _wanted(which: str | int) -> str | int:
-    if isinstance(which, Integral) and not isinstance(which, bool) and which >= 0:
+    if is_count(which, 0):
         return int(which)
     if isinstance(which, str):
         if which in {"last", "first", EXCEPTION}:

@@ -4,13 +4,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Final
 
 from palestra.contract.names import SERIES_PATTERN
 from palestra.contract.telemetry import RunRecord
 from palestra.telemetry.spool import SpoolWriter
+from workers.core.counts import check_count
 from workers.core.object_state import pack, unpack
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
@@ -90,17 +90,6 @@ class TrainArgs:
     def of(cls, state: StateTree) -> "TrainArgs":
         """Returns what `state_dict` returned as arguments."""
         return cls(**state)
-
-
-def check_count(value: Any, name: str, least: int) -> int:
-    """Returns a whole number, of Python's or NumPy's integers, as an `int`.
-
-    Raises:
-        ValueError: If it is none of at least `least`.
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    return int(value)
 
 
 class LazySpool:

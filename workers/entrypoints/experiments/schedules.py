@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Final
 
+from workers.core.counts import is_count
 from workers.entrypoints.experiments.continuous_evaluation import ContinuousEvaluation, Predicate, Result
 from workers.entrypoints.experiments.interleaving import EvaluateCheckpointsHook
 from workers.entrypoints.experiments.surroundings import Surroundings
@@ -64,7 +64,7 @@ class Schedules(ABC):
 
     def __init__(self, model: Any, options: ScheduleOptions) -> None:
         size = options.train_steps_per_iteration
-        if size is not None and (not isinstance(size, Integral) or isinstance(size, bool) or size < 1):
+        if size is not None and not is_count(size, 1):
             raise ValueError(f"train_steps_per_iteration must be an integer above 0 or None, not {size!r}")
         self.surroundings = Surroundings()
         """Clock, sleep and cluster."""
