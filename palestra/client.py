@@ -9,7 +9,7 @@ from urllib.parse import quote
 from palestra.connection import Connection
 from palestra.contract.access import SessionView
 from palestra.contract.definition import BuiltinCode, Code, Definition
-from palestra.contract.names import EvaluationSource, Schedule
+from palestra.contract.names import EvaluationSource, ExportFormat, Schedule
 from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest, Submission
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.resources import (
@@ -165,27 +165,67 @@ class Client:
         return self._connection.post(JobView, f"/runs/{_part(run_id)}/jobs", request, key=key or str(uuid.uuid4()))
 
     def evaluate(
-        self, run_id: str, *, snapshot: str = "newest", episodes: int | None = None, seed: int | None = None, pool: str = "default"
+        self,
+        run_id: str,
+        *,
+        snapshot: str = "newest",
+        episodes: int | None = None,
+        seed: int | None = None,
+        pool: str | None = None,
     ) -> JobView:
-        """Queues an evaluation of a snapshot: `newest`, `best` or an id. Without `seed` the episodes are fresh ones."""
+        """Queues an evaluation of a snapshot.
+
+        Args:
+            run_id: Run.
+            snapshot: `newest`, `best` or an id.
+            episodes: Episodes; `None` takes the definition's.
+            seed: Seed of the episodes; `None` has fresh ones.
+            pool: Pool of workers; `None` takes the one of the run's training.
+        """
         options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed)
         return self.enqueue(run_id, JobRequest(schedule=Schedule.EVALUATE, evaluate=options, pool=pool))
 
-    def follow(self, run_id: str, options: EvaluateOptions | None = None, *, on_train_data: bool = False, pool: str = "default") -> JobView:
+    def follow(
+        self,
+        run_id: str,
+        options: EvaluateOptions | None = None,
+        *,
+        on_train_data: bool = False,
+        pool: str | None = None,
+    ) -> JobView:
         """Queues a continuous evaluation: it evaluates the run's snapshots as they come, on a slot of its own, until the training is over.
 
         Args:
             run_id: Run whose training it follows.
             options: Episodes, seed, and times between evaluations.
             on_train_data: Whether on the training's own episodes, as a series of its own.
-            pool: Pool of workers.
+            pool: Pool of workers; `None` takes the one of the run's training.
         """
         schedule = Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA if on_train_data else Schedule.CONTINUOUS_EVAL
         return self.enqueue(run_id, JobRequest(schedule=schedule, evaluate=options or EvaluateOptions(), pool=pool))
 
-    def test(self, run_id: str, *, pool: str = "default") -> JobView:
+    def test(self, run_id: str, *, pool: str | None = None) -> JobView:
         """Queues a test: one update, one evaluation, one export; nothing of it becomes part of the run's history."""
         return self.enqueue(run_id, JobRequest(schedule=Schedule.TEST, pool=pool))
+
+    def export(
+        self,
+        run_id: str,
+        formats: Sequence[ExportFormat] = (),
+        *,
+        snapshot: str = "newest",
+        pool: str | None = None,
+    ) -> JobView:
+        """Queues an export of a snapshot: artifacts of the kind `export` that hold only what is needed to act.
+
+        Args:
+            run_id: Run.
+            formats: Formats to write; empty takes the definition's, or `weights` where it names none.
+            snapshot: `newest`, `best` or an id.
+            pool: Pool of workers; `None` takes the one of the run's training.
+        """
+        options = EvaluateOptions(snapshot=snapshot, formats=tuple(formats) or None)
+        return self.enqueue(run_id, JobRequest(schedule=Schedule.EXPORT, evaluate=options, pool=pool))
 
     def pause(self, job_id: str, reason: str = "") -> JobView:
         """Ends the job's attempt with a snapshot; `resume` goes on from there."""

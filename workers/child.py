@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from palestra.contract.definition import definition_hash
-from palestra.contract.names import Schedule
+from palestra.contract.definition import Definition, definition_hash
+from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
@@ -33,6 +33,7 @@ from workers.core.protocols import ClockView
 from workers.core.types import StopReason
 from workers.entrypoints.jobs import native, trial
 from workers.entrypoints.jobs.following import Follower
+from workers.export.onnx import require_packages
 from workers.failures import describe_failure
 from workers.loop.clock import StillClock
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
@@ -107,11 +108,20 @@ def execute(attempt: Attempt) -> AttemptReport:
     """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
     try:
         check_code(attempt.order.definition, attempt.order.code)
+        _check_formats(attempt)
         attempt.device = prepare_process(attempt.order.resources, attempt.order.runs[0].seed)
         return _WORK[attempt.order.schedule](attempt)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
         cause, failure = describe_failure(error)
         return _report(attempt, Outcome.FAILED, cause, failure)
+
+
+def _check_formats(attempt: Attempt) -> None:
+    """Tells of a package that an export needs before hours are spent on what it exports."""
+    order = attempt.order
+    formats = _formats(order.definition, order.runs[0])
+    if "onnx" in formats and (order.schedule is Schedule.EXPORT or order.schedule.starts_runs):
+        require_packages()
 
 
 def _train(attempt: Attempt) -> AttemptReport:
@@ -263,9 +273,13 @@ def _export(attempt: Attempt) -> AttemptReport:
     attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
     agent = native.load_agent(definition, run.seed, snapshot, attempt.device)
-    formats = run.formats or definition.export.formats or ("weights",)
-    native.export(definition, run, agent, attempt.clock, _exports(attempt, run), formats)
+    native.export(definition, run, agent, attempt.clock, _exports(attempt, run), _formats(definition, run) or ("weights",))
     return _report(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
+
+
+def _formats(definition: Definition, run: RunOrder) -> tuple[ExportFormat, ...]:
+    """Returns the formats that are named: of an export job its own, else those of the definition."""
+    return run.formats or definition.export.formats
 
 
 _WORK: Final[dict[Schedule, Callable[[Attempt], AttemptReport]]] = {

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from app.db.engine import Session
 from app.db.models.experiments import Experiment
+from app.db.models.jobs import Job
 from app.db.models.workers import Worker
 from app.db.repositories import workers as rows
 from app.domain import registered
@@ -17,7 +18,7 @@ from app.domain.principal import Principal
 from palestra.contract.definition import BuiltinCode, Code, Definition, EntrypointCode, GitCode, RlDefinition
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import Schedule
-from palestra.contract.options import Submission
+from palestra.contract.options import JobRequest, Submission
 from palestra.contract.resources import CatalogueView
 from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
@@ -54,6 +55,7 @@ def merge(catalogues: Sequence[Catalogue]) -> Catalogue:
         input_functions=_latest([one.input_functions for one in catalogues], _name),
         environments=_latest([one.environments for one in catalogues], lambda environment: environment.id),
         schedules=tuple(sorted({schedule for one in catalogues for schedule in one.schedules})),
+        export_formats=tuple(sorted({name for one in catalogues for name in one.export_formats})),
     )
 
 
@@ -79,11 +81,12 @@ async def resolve(session: Session, principal: Principal, submission: Submission
     workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
     definition, code = registered.resolve(submission.definition, submission.code, workers, pool)
     check(definition, submission.options.schedule, workers, pool)
+    check_formats(definition.export.formats, workers, pool, "/definition/export/formats")
     return submission.model_copy(update={"definition": definition, "code": code})
 
 
-async def check_job(session: Session, principal: Principal, pool: str, experiment: Experiment, schedule: Schedule) -> None:
-    """Refuses a schedule on an experiment that no worker of the pool could work on, or only with other code.
+async def check_job(session: Session, principal: Principal, pool: str, experiment: Experiment, request: JobRequest) -> None:
+    """Refuses a job on an experiment that no worker of the pool could work on, or only with other code.
 
     Raises:
         InvalidError: Like `resolve`.
@@ -91,22 +94,34 @@ async def check_job(session: Session, principal: Principal, pool: str, experimen
     definition = load_definition(experiment.definition)
     workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
     registered.resolve(definition, _CODE.validate_json(canonical_json(experiment.code)), workers, pool)
-    check(definition, schedule, workers, pool)
+    check(definition, request.schedule, workers, pool)
+    named = request.evaluate.formats if request.schedule is Schedule.EXPORT else None
+    check_formats(named or definition.export.formats, workers, pool, "/evaluate/formats")
 
 
-async def is_for_another(session: Session, worker: Worker, experiment: Experiment) -> bool:
-    """Returns whether a worker lacks the code or the agent of an experiment, while another one of its pool that takes jobs has it.
+async def is_for_another(session: Session, worker: Worker, job: Job, experiment: Experiment) -> bool:
+    """Returns whether a worker lacks what a job needs, while another one of its pool that takes jobs has it.
 
-    Where nobody has it the job is not held back: the worker tells in its failure what it has instead, or what to install.
+    A job may need the code and the agent of its experiment, and formats to export in. Where nobody has it the job is not held
+    back: the worker tells in its failure what it has instead, or what to install.
     """
-    if _has(worker, experiment):
+    formats = _formats(job, experiment)
+    if _has(worker, experiment, formats):
         return False
-    others = [one for one in await rows.of_pool(session, worker.project_id, worker.pool) if not one.draining and _has(one, experiment)]
+    known = await rows.of_pool(session, worker.project_id, worker.pool)
+    others = [one for one in known if not one.draining and _has(one, experiment, formats)]
     silence = await rows.silence(session, [one.id for one in others]) if others else {}
     return any(silence[one.id] <= one.silent_seconds for one in others)
 
 
-def _has(worker: Worker, experiment: Experiment) -> bool:
+def _formats(job: Job, experiment: Experiment) -> frozenset[str]:
+    named = (job.evaluate or {}).get("formats") if job.schedule == Schedule.EXPORT else None
+    return frozenset(named or load_definition(experiment.definition).export.formats)
+
+
+def _has(worker: Worker, experiment: Experiment, formats: frozenset[str]) -> bool:
+    if not formats <= set(worker.catalogue.get("export_formats", Catalogue().export_formats)):
+        return False
     if experiment.code.get("kind") == "entrypoint":
         return any(part["code"] == experiment.code for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code"))
     agents = {agent["name"] for agent in worker.catalogue.get("agents", ())}
@@ -128,6 +143,18 @@ def check_schedule(schedule: Schedule, catalogue: Catalogue, pool: str) -> None:
         known = ", ".join(catalogue.schedules)
         message = f"No worker of the pool {pool} does {schedule}. Choose one of {known}, or another pool."
         raise InvalidError("unsupported_schedule", message, pointer="/schedule")
+
+
+def check_formats(formats: Sequence[str], workers: Sequence[Catalogue], pool: str, pointer: str) -> None:
+    """Refuses export formats that no worker of a pool can write; accepts all where there is no worker."""
+    offered = merge(workers).export_formats
+    lacking = [name for name in formats if name not in offered]
+    if workers and lacking:
+        message = (
+            f"No worker of the pool {pool} exports {lacking[0]}; they export {', '.join(offered)}. "
+            "Install the worker's extra onnx (pip install onnx onnxscript), or leave the format out."
+        )
+        raise InvalidError("unsupported_format", message, pointer=pointer)
 
 
 def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) -> None:

@@ -77,7 +77,9 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
     run = await runs.find(session, principal, run_id)
     experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
     assert experiment is not None
-    await catalogue.check_job(session, principal, request.pool, experiment, request.schedule)
+    pool = request.pool or await _training_pool(session, run)
+    request = request.model_copy(update={"pool": pool})
+    await catalogue.check_job(session, principal, pool, experiment, request)
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
     elif not request.schedule.starts_runs and await _must_have_snapshot(session, run, request.schedule):
@@ -90,6 +92,12 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
         await _lead(session, principal, job, run)
     await _tell_queued(session, [job], [run] if leads else [])
     return await _view(session, job)
+
+
+async def _training_pool(session: Session, run: Run) -> str:
+    """Returns the pool of the job whose state is the run's: its latest training, or a test before the first."""
+    job = None if run.job_id is None else await rows.by_id(session, run.job_id)
+    return "default" if job is None else job.pool
 
 
 async def _must_have_snapshot(session: Session, run: Run, schedule: Schedule) -> bool:

@@ -89,7 +89,7 @@ async def _claimable(session: Session, principal: Principal, body: Claim, worker
         raise ConflictError("not_claimable", "This doorbell is out of date: the job has moved on. Drop it.")
     if job.pool != worker.pool or job.gpus > worker.gpu_count or job.work_order_version not in worker.work_order_versions:
         raise ConflictError("does_not_fit", "This worker cannot take the job: other pool, too few GPUs, or another version. Drop it.")
-    if await catalogue.is_for_another(session, worker, await _experiment(session, job)):
+    if await catalogue.is_for_another(session, worker, job, await _experiment(session, job)):
         raise ConflictError("does_not_fit", "Another worker of the pool has the distribution or the agent that this job needs. Drop it.")
     return job
 

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from app.db.engine import Session
 from app.db.models.curves import Evaluation
@@ -34,6 +34,9 @@ from palestra.contract.resources import (
 )
 from palestra.contract.states import AttemptState, JobState, RunState
 from palestra.contract.upgrade import load_definition
+from palestra.contract.views import View
+
+_View = TypeVar("_View", bound=View)
 
 _FAILURES: Final = 5
 """Reasons of failure that an experiment's view names."""
@@ -71,7 +74,8 @@ async def _scores(session: Session, project_id: str, experiment_ids: Collection[
 def _experiment_view(
     row: Experiment, counts: Mapping[RunState, int], scores: Sequence[float], *, failures: Sequence[FailedRuns], created_by: str
 ) -> ExperimentView:
-    return ExperimentView.model_validate(
+    return _view_of(
+        ExperimentView,
         {
             **_columns(row, "id", "name", "notes", "kind", "agent", "env", "schema_version", "definition_hash", "code"),
             **_columns(row, "created_at", "archived_at"),
@@ -80,7 +84,7 @@ def _experiment_view(
             "runs": dict(counts),
             "latest_evaluation": _score_view(scores),
             "failures": [_columns(one, "cause", "message", "runs", "run_id") for one in failures],
-        }
+        },
     )
 
 
@@ -105,13 +109,14 @@ async def run_views(session: Session, rows: Sequence[Run]) -> list[RunView]:
 
 def _run_view(row: Run, loop: LoopSpec | SupervisedLoop, latest: Evaluation | None, best: Evaluation | None) -> RunView:
     columns = ("id", "experiment_id", "seed", "replicate", "state", "cause", "failure", "fence", "resume_quality", "job_id")
-    return RunView.model_validate(
+    return _view_of(
+        RunView,
         {
             **_columns(row, *columns, "created_at", "started_at", "finished_at"),
             "progress": _progress(row, loop),
             "latest_evaluation": None if latest is None else evaluation_view(latest),
             "best_evaluation": None if best is None else evaluation_view(best),
-        }
+        },
     )
 
 
@@ -133,7 +138,7 @@ def evaluation_view(row: Evaluation) -> EvaluationView:
     """Returns the view of an evaluation."""
     record = telemetry.Evaluation.model_validate_json(row.body).model_dump(exclude={"run", "type", "snapshot_id"})
     columns = _columns(row, "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at")
-    return EvaluationView.model_validate({**record, "returns": list(record["returns"]), **columns})
+    return _view_of(EvaluationView, {**record, "returns": list(record["returns"]), **columns})
 
 
 async def job_views(session: Session, rows: Sequence[Job]) -> list[JobView]:
@@ -146,7 +151,8 @@ async def job_views(session: Session, rows: Sequence[Job]) -> list[JobView]:
     names = await experiment_rows.user_names(session, {row.created_by for row in rows})
     places, reasons = await _waiting(session, [row for row in rows if row.state == JobState.QUEUED])
     return [
-        JobView.model_validate(
+        _view_of(
+            JobView,
             {
                 **_columns(row, "id", "experiment_id", "schedule", "state", "cause", "failure", "pool", "priority"),
                 **_columns(row, "resources", "limits", "evaluate", "created_at", "started_at", "finished_at"),
@@ -156,7 +162,7 @@ async def job_views(session: Session, rows: Sequence[Job]) -> list[JobView]:
                 "created_by": names[row.created_by],
                 "position": places.get(row.id),
                 "waiting": reasons.get(row.id),
-            }
+            },
         )
         for row in rows
     ]
@@ -209,14 +215,15 @@ async def attempt_views(session: Session, rows: Sequence[Attempt]) -> list[Attem
     carried = await attempt_rows.runs_of(session, [row.id for row in rows])
     names = await worker_rows.names(session, {row.worker_id for row in rows})
     return [
-        AttemptView.model_validate(
+        _view_of(
+            AttemptView,
             {
                 **_columns(row, "id", "job_id", "number", "worker_id", "slot", "state", "outcome", "cause", "failure"),
                 **_columns(row, "resume_quality", "started_at", "ended_at", "acked_seq"),
                 "worker_name": names[row.worker_id],
                 "fences": {run.run_id: run.fence for run in carried[row.id]},
                 "resumed_from": {run.run_id: run.snapshot_id if run.training else None for run in carried[row.id]},
-            }
+            },
         )
         for row in rows
     ]
@@ -231,12 +238,13 @@ async def worker_views(session: Session, rows: Sequence[Worker]) -> list[WorkerV
     live = await attempt_rows.live_on(session, ids)
     carried = await attempt_rows.runs_of(session, [attempt.id for attempt in live])
     return [
-        WorkerView.model_validate(
+        _view_of(
+            WorkerView,
             {
                 **_columns(row, "id", "name", "pool", "host", "version", "gpus", "registered_at", "last_heartbeat_at"),
                 "state": worker_state(silence[row.id], row.silent_seconds, draining=row.draining),
                 "slots": _slots(row, [attempt for attempt in live if attempt.worker_id == row.id], carried),
-            }
+            },
         )
         for row in rows
     ]
@@ -255,6 +263,15 @@ def _slots(worker: Worker, live: Sequence[Attempt], carried: Mapping[str, Sequen
 def definition_of(row: Experiment) -> Definition:
     """Returns an experiment's definition in the current schema."""
     return load_definition(row.definition)
+
+
+def _view_of(kind: type[_View], values: Mapping[str, Any]) -> _View:
+    """Returns a view of columns, some of which hold JSON.
+
+    The documents in a view are strict: of Python values they take tuples and enumerations only,
+    while a JSON column reads as lists and strings. They were validated before they were stored.
+    """
+    return kind.model_validate(values, strict=False)
 
 
 def _columns(row: object, *names: str) -> dict[str, Any]:

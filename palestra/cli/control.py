@@ -1,29 +1,37 @@
-"""Commands that change what is queued, runs or is listed: `palestra pause | resume | cancel | evaluate | test | archive | unarchive`."""
+"""Commands that change what is queued, runs or is listed.
+
+`palestra pause | resume | cancel | evaluate | test | export | archive | unarchive`.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, cast, get_args
 
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.output import CommandError, emit_json, number, say, show, state, table, usage
 from palestra.client import Client
+from palestra.contract.names import ExportFormat
 from palestra.contract.options import EvaluateOptions
+from palestra.contract.problems import nearest
 from palestra.contract.resources import JobView
 from palestra.contract.states import FINAL_JOB_STATES, JobState
 from palestra.errors import ConflictError, NotFoundError
 
 Target = Annotated[str, typer.Argument(metavar="JOB|RUN|EXPERIMENT", help="A job; a run's or all of an experiment's unfinished jobs.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the result.")]
+Pool = Annotated[str | None, typer.Option(help="Pool of workers; the one of the run's training by default.")]
+Snapshot = Annotated[str, typer.Option(help="newest, best or the ID of a snapshot.")]
 Reason = Annotated[str, typer.Option(help="Kept with the change.")]
 
 _DONE: Final = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
+_FORMATS: Final = "|".join(get_args(ExportFormat))
 _NEEDS: Final = {"pause": frozenset(JobState) - FINAL_JOB_STATES - {JobState.PAUSED}, "resume": frozenset({JobState.PAUSED})}
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (pause, resume, cancel, evaluate, archive, unarchive):
+    for command in (pause, resume, cancel, evaluate, export, archive, unarchive):
         app.command()(command)
     app.command("test")(try_out)
 
@@ -48,7 +56,7 @@ def cancel(target: Target, reason: Reason = "", server: Server = None, token_fil
 
 def evaluate(
     run: Annotated[str, typer.Argument(metavar="RUN")],
-    snapshot: Annotated[str, typer.Option(help="newest, best or the ID of a snapshot.")] = "newest",
+    snapshot: Snapshot = "newest",
     episodes: Annotated[int | None, typer.Option(min=1, max=100_000, help="Episodes; the definition's by default.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Seed of the episodes; a fresh one by default.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Evaluate every snapshot as it comes, until the training is over.")] = False,
@@ -58,6 +66,7 @@ def evaluate(
     again: Annotated[
         bool, typer.Option("--again", help="With --follow: the newest again, with other episodes, while none is newer.")
     ] = False,
+    pool: Pool = None,
     wait: Wait = False,
     server: Server = None,
     token_file: TokenFile = None,
@@ -75,14 +84,15 @@ def evaluate(
     with connect(server, token_file) as client:
         if follow:
             options = EvaluateOptions(episodes=episodes, seed=seed, throttle_seconds=throttle, delay_seconds=delay, only_once=not again)
-            job = client.follow(run, options, on_train_data=on_train_data)
+            job = client.follow(run, options, on_train_data=on_train_data, pool=pool)
         else:
-            job = client.evaluate(run, snapshot=snapshot, episodes=episodes, seed=seed)
+            job = client.evaluate(run, snapshot=snapshot, episodes=episodes, seed=seed, pool=pool)
         _tell_result(client, run, job, wait=wait, as_json=json, many=follow)
 
 
 def try_out(
     run: Annotated[str, typer.Argument(metavar="RUN")],
+    pool: Pool = None,
     wait: Wait = False,
     server: Server = None,
     token_file: TokenFile = None,
@@ -90,7 +100,29 @@ def try_out(
 ) -> None:
     """Queues a test of a run's definition: one update, one evaluation, one export, and nothing that a training would go on from."""
     with connect(server, token_file) as client:
-        _tell_result(client, run, client.test(run), wait=wait, as_json=json)
+        _tell_result(client, run, client.test(run, pool=pool), wait=wait, as_json=json)
+
+
+def export(
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar=_FORMATS, help="Once per format; the definition's, or weights, by default."),
+    ] = None,
+    snapshot: Snapshot = "newest",
+    pool: Pool = None,
+    wait: Wait = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Queues an export of a run's snapshot: files that hold only what is needed to act."""
+    wanted = _formats(formats or [])
+    with connect(server, token_file) as client:
+        job = client.export(run, wanted, snapshot=snapshot, pool=pool)
+        if wait:
+            job = _ended(client, job)
+        emit_json(job) if json else say(f"{'exported' if wait else 'queued'}  {job.id}")
 
 
 def archive(
@@ -121,9 +153,7 @@ def _tell_result(client: Client, run: str, job: JobView, *, wait: bool, as_json:
     if not wait:
         emit_json(job) if as_json else say(f"queued  {job.id}")
         return
-    job = client.wait(job.id)
-    if job.state is not JobState.SUCCEEDED:
-        raise CommandError(f"{job.id} {job.state}: {job.failure.message if job.failure else job.cause}")
+    job = _ended(client, job)
     made = sorted((row for row in client.evaluations(run) if row.job_id == job.id), key=lambda row: row.env_step)
     if as_json:
         emit_json(made if many else made[0])
@@ -134,6 +164,23 @@ def _tell_result(client: Client, run: str, job: JobView, *, wait: bool, as_json:
     ]
     headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max")
     show(table(headings, cells, numbers=headings))
+
+
+def _formats(named: Sequence[str]) -> tuple[ExportFormat, ...]:
+    unknown = [name for name in named if name not in get_args(ExportFormat)]
+    if unknown:
+        usage(f"--format: there is no format {unknown[0]!r}{nearest(unknown[0], get_args(ExportFormat))}; give {_FORMATS}")
+    if len(set(named)) < len(named):
+        usage("--format: name each format once")
+    return tuple(cast("ExportFormat", name) for name in named)
+
+
+def _ended(client: Client, job: JobView) -> JobView:
+    """Waits until the job has succeeded; fails with the reason if it does not."""
+    job = client.wait(job.id)
+    if job.state is not JobState.SUCCEEDED:
+        raise CommandError(f"{job.id} {job.state}: {job.failure.message if job.failure else job.cause}")
+    return job
 
 
 def _act(client: Client, action: Callable[[str, str], JobView], verb: str, target: str, *, reason: str, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from palestra.contract.agents import A3cParameters, AgentParameters, PpoParameters, Sb3Parameters
 from palestra.contract.documents import Document, sha256_of
 from palestra.contract.envs import EnvSpec
-from palestra.contract.names import Name, SeriesName, Sha256, Text, Title, slugify
+from palestra.contract.names import ExportFormat, Name, SeriesName, Sha256, Text, Title, slugify
 from palestra.contract.parameters import FreeParameters
 
 SCHEMA_VERSION: Final = 1
@@ -142,8 +142,9 @@ HookSpec = Annotated[NanGuard | LearningRateSchedule | Video, Field(discriminato
 class ExportSpec(Document):
     """What an export job, and the end of a successful run, writes: only what is needed to act."""
 
-    formats: Annotated[tuple[Literal["weights", "program"], ...], Field(max_length=2)] = ()
-    """`weights`: safetensors and a JSON description; `program`: a torch.export program."""
+    formats: Annotated[tuple[ExportFormat, ...], Field(max_length=3)] = ()
+    """`weights`: safetensors and a JSON description; `program`: a torch.export program; `onnx`: an ONNX file, which needs a worker with
+    the packages onnx and onnxscript."""
 
 
 class RlDefinition(Document):

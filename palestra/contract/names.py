@@ -138,6 +138,11 @@ class EvaluationSource(StrEnum):
     """That of a `test`, of an agent with one update: `evaluation_of_test/<statistic>`."""
 
 
+ExportFormat = Literal["weights", "program", "onnx"]
+"""A form in which what is needed to act is written: `weights`: safetensors and a JSON description; `program`: a `torch.export` program;
+`onnx`: an ONNX file, by workers that have the packages onnx and onnxscript."""
+
+
 class Scope(StrEnum):
     """What a token may do. `admin` includes the others except `worker`."""
 

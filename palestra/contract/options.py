@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from palestra.contract.definition import BuiltinCode, Code, Definition, Video
 from palestra.contract.documents import Document
-from palestra.contract.names import Name, Schedule, Seed
+from palestra.contract.names import ExportFormat, Name, Schedule, Seed
 
 SnapshotChoice = Annotated[str, Field(pattern=r"^(newest|best|snp_[0-9a-z]{26})$")]
 
@@ -64,7 +64,7 @@ class EvaluateOptions(Document):
     seed: Seed | None = None
     """Seed of the evaluation's episodes; `null` derives a fresh one from the job, other than the run's own evaluations."""
 
-    formats: Annotated[tuple[Literal["weights", "program"], ...], Field(min_length=1, max_length=2)] | None = None
+    formats: Annotated[tuple[ExportFormat, ...], Field(min_length=1, max_length=3)] | None = None
     """For `export`: `null` takes the definition's formats, or `weights` where it names none."""
 
     throttle_seconds: Annotated[float, Field(ge=0, le=604_800)] = 0
@@ -114,7 +114,9 @@ class JobRequest(Document):
 
     schedule: Schedule
     evaluate: EvaluateOptions = EvaluateOptions()
-    pool: Name = "default"
+    pool: Name | None = None
+    """Pool of workers; `null` takes the one of the run's training."""
+
     priority: Annotated[int, Field(ge=-100, le=100)] = 0
     resources: Resources = Resources()
     limits: Limits = Limits()

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from palestra.contract.definition import Code, Definition, EntrypointCode
 from palestra.contract.documents import Document
-from palestra.contract.names import Counter, Name, Schedule, Seed, Title
+from palestra.contract.names import Counter, ExportFormat, Name, Schedule, Seed, Title
 from palestra.contract.options import Limits, Resources
 from palestra.contract.parameters import ParametersSchema
 from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
@@ -73,7 +73,7 @@ class RunOrder(Document):
     """Episodes of an evaluate job; `null` takes the definition's."""
     evaluation_seed: Seed | None = None
     """Seed of an evaluate job's episodes."""
-    formats: tuple[Literal["weights", "program"], ...] = ()
+    formats: tuple[ExportFormat, ...] = ()
     """Formats of an export job."""
     follow: Follow | None = None
     """For the continuous schedules, which ask for their snapshots (`FollowRequest`)."""
@@ -254,6 +254,8 @@ class Catalogue(Document):
     input_functions: Annotated[tuple[PartDescription, ...], Field(max_length=1_000)] = ()
     environments: Annotated[tuple[EnvironmentDescription, ...], Field(max_length=20_000)] = ()
     schedules: tuple[Schedule, ...] = ()
+    export_formats: Annotated[tuple[ExportFormat, ...], Field(max_length=16)] = ("weights", "program")
+    """Formats that it can write; those of workers that do not say so by default."""
 
 
 class Registration(Document):

@@ -1,8 +1,14 @@
 """Every schedule through the API, on real processes: it runs on the worker, and its statistics are read back."""
 
+import io
+import json
 from typing import Any
 
+import numpy as np
+import onnx
+import onnx.reference
 import pytest
+import torch
 
 from tests.e2e.histories import cartpole
 from tests.support.stack import Stack, wait_for
@@ -120,3 +126,22 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
 
 def _followed(stack: Stack, run_id: str, job_id: str) -> list[dict[str, Any]]:
     return [row for row in evaluations(stack, run_id) if row["job_id"] == job_id]
+
+
+def test_an_export_writes_onnx_that_acts_like_the_policy(shared_stack: Stack) -> None:
+    """Line 15.9: the formats of an export job, from the command to files that other runtimes read."""
+    (run,) = shared_stack.submit(small(210))
+    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
+    asked = ("--format", "weights", "--format", "program", "--format", "onnx", "--wait", "--json")
+    job = json.loads(shared_stack.palestra("export", run["id"], *asked))
+    assert (job["state"], job["evaluate"]["formats"]) == ("succeeded", ["weights", "program", "onnx"])
+    artifacts = shared_stack.get(f"runs/{run['id']}/artifacts", limit=500)["items"]
+    files = {one["name"]: one["id"] for one in artifacts if one["kind"] == "export"}
+    assert set(files) == {"weights.safetensors", "policy.json", "policy.pt2", "policy.onnx"}
+    observations = np.random.default_rng(0).normal(size=(256, 4)).astype(np.float32)
+    program = torch.export.load(io.BytesIO(shared_stack.content(files["policy.pt2"]))).module()
+    graph = onnx.load_from_string(shared_stack.content(files["policy.onnx"]))
+    (acted,) = onnx.reference.ReferenceEvaluator(graph).run(None, {"input_0": observations})
+    expected = program(torch.from_numpy(observations)).numpy()
+    assert np.array_equal(acted, expected)
+    assert len(set(expected.tolist())) == 2

@@ -192,6 +192,20 @@ class Stack:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
+    def content(self, artifact_id: str) -> bytes:
+        """Returns the content of an artifact."""
+        path = f"/api/v1/artifacts/{artifact_id}/content"
+        return self._http.get(path, headers=self._authorization()).raise_for_status().content
+
+    def palestra(self, *arguments: str, expect: int = 0) -> str:
+        """Runs the `palestra` command as a user of this server would; returns what it printed."""
+        login = {"PALESTRA_SERVER": self.url, "PALESTRA_TOKEN": self.tokens["user"]}
+        command = [sys.executable, "-m", "palestra.cli", *arguments]
+        environment = {**bare_environment(), **login}
+        done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == expect, done.stderr + done.stdout
+        return done.stdout if expect == 0 else done.stderr
+
     def _authorization(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens['user']}"}
 

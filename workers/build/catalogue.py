@@ -17,10 +17,11 @@ from gymnasium.envs.registration import EnvSpec
 
 from palestra.contract.agents import BUILTIN_AGENTS
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
-from palestra.contract.names import Schedule
+from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.work_order import ActionKind, AgentDescription, Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
 from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.envs.make import is_game, log_mujoco, register_games
+from workers.export.onnx import missing_packages
 from workers.machine.worker_log import LEFT_OUT
 
 _ACTION_SPACES: Final = {
@@ -48,7 +49,12 @@ def make_catalogue() -> Catalogue:
         input_functions=_functions("input_functions", INPUT_FUNCTIONS),
         environments=_environments(),
         schedules=tuple(Schedule),
+        export_formats=_export_formats(),
     )
+
+
+def _export_formats() -> tuple[ExportFormat, ...]:
+    return tuple(name for name in get_args(ExportFormat) if name != "onnx" or not missing_packages())
 
 
 def _builtin_agents() -> tuple[AgentDescription, ...]:

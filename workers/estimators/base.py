@@ -14,6 +14,7 @@ import structlog
 import torch
 
 import palestra
+from palestra.contract.names import ExportFormat
 from workers.estimators.basic_hooks import NanTensorHook
 from workers.estimators.checkpoints import Saver, latest_checkpoint, load_checkpoint, make_saver, training_ended
 from workers.estimators.errors import EstimatorNotTrainedError
@@ -24,7 +25,7 @@ from workers.estimators.services import Services
 from workers.estimators.session import Session, SessionRunHook
 from workers.estimators.step_hooks import StepCounterHook, StepLoggingTensorHook, StepSummarySaverHook
 from workers.estimators.summaries import SummaryWriter
-from workers.export.policy import ExportFormat, write_module
+from workers.export.policy import write_module
 from workers.snapshot.writing import LoadedSnapshot
 
 log: Final = structlog.get_logger()

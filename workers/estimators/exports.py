@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from palestra.contract.names import ExportFormat
 from workers.estimators.checkpoints import latest_checkpoint
-from workers.export.policy import ExportFormat
 
 EXPORTS_KEPT: Final = 5
 

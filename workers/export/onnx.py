@@ -17,6 +17,23 @@ from workers.export.tracing import traced
 PACKAGES: Final = ("onnx", "onnxscript")
 
 
+def missing_packages() -> list[str]:
+    """Returns which packages this interpreter lacks to write the format."""
+    return [package for package in PACKAGES if importlib.util.find_spec(package) is None]
+
+
+def require_packages() -> None:
+    """Refuses where a package is missing.
+
+    Raises:
+        PartNotFoundError: With what to install.
+    """
+    missing = missing_packages()
+    if missing:
+        needs = " and ".join(missing)
+        raise PartNotFoundError(f"the export format onnx needs {needs}: pip install {' '.join(missing)}")
+
+
 def write_onnx(module: torch.nn.Module, path: Path, example: tuple[torch.Tensor, ...]) -> Path:
     """Writes a module as one ONNX file whose first dimension is dynamic; inputs are called `input_0` …, the output `output`.
 
@@ -28,9 +45,7 @@ def write_onnx(module: torch.nn.Module, path: Path, example: tuple[torch.Tensor,
     Raises:
         PartNotFoundError: If a package is missing.
     """
-    missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
-    if missing:
-        raise PartNotFoundError(f"the export format onnx needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+    require_packages()
     with _quiet():
         converted = torch.onnx.export(
             traced(module, example),

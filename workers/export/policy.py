@@ -3,15 +3,14 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 
+from palestra.contract.names import ExportFormat
 from workers.export.onnx import write_onnx
 from workers.export.tracing import traced
-
-ExportFormat = Literal["weights", "program", "onnx"]
 
 
 def write_module(

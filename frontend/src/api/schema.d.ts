@@ -1532,6 +1532,15 @@ export interface components {
              */
             environments: components["schemas"]["EnvironmentDescription"][];
             /**
+             * Export Formats
+             * @description Formats that it can write; those of workers that do not say so by default.
+             * @default [
+             *       "weights",
+             *       "program"
+             *     ]
+             */
+            export_formats: ("weights" | "program" | "onnx")[];
+            /**
              * Input Functions
              * @default []
              */
@@ -2176,7 +2185,7 @@ export interface components {
              * Formats
              * @description For `export`: `null` takes the definition's formats, or `weights` where it names none.
              */
-            formats?: ("weights" | "program")[] | null;
+            formats?: ("weights" | "program" | "onnx")[] | null;
             /**
              * Only Once
              * @description For `continuous_eval`: evaluate each snapshot once; false evaluates the newest again, with other episodes, while none is newer.
@@ -2563,10 +2572,11 @@ export interface components {
         ExportSpec: {
             /**
              * Formats
-             * @description `weights`: safetensors and a JSON description; `program`: a torch.export program.
+             * @description `weights`: safetensors and a JSON description; `program`: a torch.export program; `onnx`: an ONNX file, which needs a worker with
+             *     the packages onnx and onnxscript.
              * @default []
              */
-            formats: ("weights" | "program")[];
+            formats: ("weights" | "program" | "onnx")[];
         };
         /**
          * Failure
@@ -3047,9 +3057,9 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /**
              * Pool
-             * @default default
+             * @description Pool of workers; `null` takes the one of the run's training.
              */
-            pool: string;
+            pool?: string | null;
             /**
              * Priority
              * @default 0
@@ -4105,6 +4115,10 @@ export interface components {
              * @default {
              *       "agents": [],
              *       "environments": [],
+             *       "export_formats": [
+             *         "weights",
+             *         "program"
+             *       ],
              *       "input_functions": [],
              *       "model_functions": [],
              *       "schedules": []
@@ -4588,7 +4602,7 @@ export interface components {
              * @description Formats of an export job.
              * @default []
              */
-            formats: ("weights" | "program")[];
+            formats: ("weights" | "program" | "onnx")[];
             /**
              * Replicate
              * @default 0

@@ -353,3 +353,27 @@ def test_a_fault_of_ours_is_one_sentence(palestra: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr("palestra.cli.queries.connect", lambda *_: 1 / 0)
     code, _, err = palestra("runs")
     assert (code, err.startswith("palestra: this is a fault of Palestra: ZeroDivisionError")) == (1, True)
+
+
+def test_export(peer: Peer, palestra: Run) -> None:
+    """Line 15.9: formats and the pool reach the server; what is no format is refused here."""
+    done = samples.job(schedule="export", state="succeeded")
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(schedule="export", state="queued")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, done))
+    assert palestra("export", RUN)[:2] == (0, f"queued  {JOB}\n")
+    assert (peer.asked[0].body["evaluate"]["formats"], peer.asked[0].body["pool"]) == (None, None)
+    asked = ("--format", "weights", "--format", "onnx", "--pool", "gym", "--snapshot", "best", "--wait")
+    assert palestra("export", RUN, *asked)[:2] == (0, f"exported  {JOB}\n")
+    sent = peer.asked[1].body
+    assert (sent["schedule"], sent["pool"], sent["evaluate"]["snapshot"]) == ("export", "gym", "best")
+    assert sent["evaluate"]["formats"] == ["weights", "onnx"]
+
+
+@pytest.mark.parametrize(
+    ("formats", "sentence"),
+    [(("onxx",), "there is no format 'onxx'; did you mean onnx?"), (("onnx", "onnx"), "name each format once")],
+)
+def test_formats_that_are_none(palestra: Run, formats: tuple[str, ...], sentence: str) -> None:
+    """Line 15.9."""
+    code, _, err = palestra("export", RUN, *(part for name in formats for part in ("--format", name)))
+    assert (code, sentence in " ".join(err.split())) == (2, True)

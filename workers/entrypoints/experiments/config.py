@@ -9,6 +9,7 @@ import gymnasium as gym
 from pydantic import Field, ValidationError
 
 from palestra.contract.documents import Document
+from palestra.contract.names import ExportFormat
 from workers.core.errors import PartNotFoundError
 from workers.entrypoints.experiments.rl_experiment import RLExperiment
 from workers.entrypoints.experiments.supervised import Experiment
@@ -22,7 +23,6 @@ from workers.estimators.models import model_function
 from workers.estimators.modes import Modes
 from workers.estimators.run_config import RunConfig
 from workers.estimators.session import SessionRunHook
-from workers.export.policy import ExportFormat
 
 AGENTS: Mapping[str, type[Agent]] = {"agent": Agent, "pg_agent": PGAgent}
 """Kinds of agents by name."""

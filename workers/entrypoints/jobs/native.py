@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from palestra.contract.definition import Definition, definition_hash
+from palestra.contract.names import ExportFormat
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder
 from workers.build.assemble import PackTraining, Training, build_evaluator, describe_acting, fresh_agent
@@ -11,7 +12,7 @@ from workers.core.protocols import Agent, ClockView
 from workers.core.rng import derive_seed
 from workers.entrypoints.jobs import own_loop
 from workers.evaluate.evaluator import fixed_seed
-from workers.export.policy import ExportFormat, write_module
+from workers.export.policy import write_module
 from workers.loop.clock import StillClock
 from workers.loop.lockstep import lockstep
 from workers.loop.parts import RunResult

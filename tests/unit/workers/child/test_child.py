@@ -12,6 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
+import onnx.reference
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -22,6 +25,7 @@ from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolReader
 from tests.support.trainings import RUN, definition, work_order
+from workers.build.catalogue import make_catalogue
 from workers.child import main
 from workers.control import ABANDONED_EXIT
 from workers.machine.attempts import AttemptDirectory
@@ -259,3 +263,30 @@ def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> No
         return next(file["sha256"] for file in files if file["name"] == "agent.safetensors")
 
     assert weights(resumed) == weights(straight)
+
+
+@pytest.mark.parametrize("agent", ["dqn", "ppo"])
+def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None:
+    """Line 15.9: an export job of the format onnx."""
+    document = definition(agent, loop={"env_steps": 200})
+    trained, _ = execute(tmp_path, work_order(document))
+    order = work_order(document, schedule="export", **give_snapshot(trained, {"formats": ["program", "onnx"]}))
+    exported, report = with_input(tmp_path, trained, order)
+    assert report.outcome is Outcome.SUCCEEDED, report.failure
+    files = exported.exports / RUN
+    assert {path.name for path in files.iterdir()} == {"policy.pt2", "policy.onnx"}
+    observations = np.random.default_rng(1).normal(size=(64, 4)).astype(np.float32)
+    session = onnx.reference.ReferenceEvaluator(onnx.load(files / "policy.onnx"))
+    (acted,) = session.run(None, {"input_0": observations})
+    assert np.array_equal(acted, torch.export.load(files / "policy.pt2").module()(torch.from_numpy(observations)).numpy())
+
+
+def test_a_worker_without_onnx_says_so_before_it_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line 15.9: a training that could not export at its end fails at its start, with the cause."""
+    monkeypatch.setattr("workers.export.onnx.PACKAGES", ("onnx", "surely_not_installed"))
+    directory, report = execute(tmp_path, work_order(definition(export={"formats": ["weights", "onnx"]})))
+    assert (report.outcome, report.cause, report.env_step) == (Outcome.FAILED, Cause.IMPORT_ERROR, 0)
+    assert report.failure is not None
+    assert report.failure.message == "the export format onnx needs surely_not_installed: pip install surely_not_installed"
+    assert "onnx" not in make_catalogue().export_formats
+    assert not records(directory, "snapshot")

@@ -1,0 +1,114 @@
+"""Line 15.9: exports with explicit formats, JSON columns as views, and the pool that later jobs get."""
+
+import json
+from typing import Any
+
+import pytest
+
+from app.domain.errors import ConflictError, InvalidError
+from app.services import workers
+from palestra.contract.names import Schedule
+from palestra.contract.states import Cause, Outcome
+from palestra.contract.work_order import Failure
+from tests.support.storing import Storing
+from tests.support.world import World, catalogue, definition
+
+EVALUATE = {
+    "snapshot": "newest",
+    "episodes": 7,
+    "seed": 3,
+    "formats": ["weights", "onnx"],
+    "throttle_seconds": 0,
+    "delay_seconds": 0,
+    "only_once": True,
+}
+RESOURCES = {
+    "gpus": 0,
+    "cpu_threads": 2,
+    "memory_mib": 512,
+    "compile": "eager",
+    "pack": "auto",
+    "evaluation": "process",
+}
+LIMITS = {"wall_seconds": 60, "stall_seconds": 90, "grace_seconds": 30, "max_attempts": 3}
+GPU = {"index": 0, "name": "H200", "uuid": "GPU-1", "memory_mib": 143_000}
+
+
+def with_onnx(**changes: Any) -> dict[str, Any]:
+    return {**catalogue(), "export_formats": ["weights", "program", "onnx"], **changes}
+
+
+async def trained(storing: Storing) -> str:
+    """Returns a run that has a verified snapshot and whose training ended."""
+    await storing.snapshot(100)
+    await storing.world.release(storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq)
+    return storing.run_id
+
+
+async def test_an_export_with_formats_is_queued_listed_and_claimed(world: World, storing: Storing) -> None:
+    worker = await world.register(slots=12, catalogue=with_onnx())
+    run_id = await trained(storing)
+    job = await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["weights", "onnx"]})
+    assert job.evaluate is not None
+    assert job.evaluate.formats == ("weights", "onnx")
+    assert await world.job(job.id) in await world.jobs()
+    order = (await world.claim(job.id, worker.worker_id)).work_order
+    assert order.runs[0].formats == ("weights", "onnx")
+
+
+async def test_every_document_in_a_json_column_reads_back_as_it_was_sent(world: World, storing: Storing) -> None:
+    """The class: strict documents nested in views, read from columns of plain JSON."""
+    worker = await world.register(catalogue=with_onnx(), slots=12, gpus=[GPU])
+    run_id = await trained(storing)
+    job = await world.add_job(run_id, Schedule.EXPORT, evaluate=EVALUATE, resources=RESOURCES, limits=LIMITS)
+    claimed = await world.start(job.id, worker.worker_id)
+    failure = {"message": "no", "exception": "OSError", "traceback": "at home"}
+    await world.release(
+        claimed.work_order.attempt_id,
+        Outcome.FAILED,
+        Cause.USER_EXCEPTION,
+        failure=Failure.model_validate_json(json.dumps(failure)),
+    )
+    shown = (await world.job(job.id)).model_dump(mode="json")
+    assert [shown[name] for name in ("evaluate", "resources", "limits", "failure")] == [
+        EVALUATE,
+        RESOURCES,
+        LIMITS,
+        failure,
+    ]
+    attempts = [one.model_dump(mode="json") for one in (await world.run(run_id)).attempts]
+    assert failure in [one["failure"] for one in attempts]
+    async with world.database.read() as session:
+        (row,) = (await workers.list_workers(session, world.admin)).items
+    assert row.model_dump(mode="json")["gpus"] == [GPU]
+
+
+async def test_a_format_that_no_worker_writes_is_refused_at_submission(world: World, storing: Storing) -> None:
+    run_id = await trained(storing)
+    with pytest.raises(InvalidError, match="No worker of the pool default exports onnx") as refused:
+        await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["onnx"]})
+    assert refused.value.pointer == "/evaluate/formats"
+    with pytest.raises(InvalidError, match="pip install onnx onnxscript") as refused:
+        await world.submit(definition(export={"formats": ["weights", "onnx"]}))
+    assert refused.value.pointer == "/definition/export/formats"
+
+
+async def test_of_two_workers_the_one_that_writes_the_format_gets_the_export(world: World, storing: Storing) -> None:
+    run_id = await trained(storing)
+    able = await world.register(name="w2", catalogue=with_onnx())
+    job = await world.add_job(run_id, Schedule.EXPORT, evaluate={"formats": ["onnx"]})
+    with pytest.raises(ConflictError) as refused:
+        await world.claim(job.id, storing.worker_id, slot=1)
+    assert refused.value.code == "does_not_fit"
+    await world.claim(job.id, able.worker_id)
+
+
+@pytest.mark.parametrize("schedule", [Schedule.EVALUATE, Schedule.TEST, Schedule.EXPORT])
+async def test_later_jobs_go_to_the_pool_of_the_training(world: World, storing: Storing, schedule: Schedule) -> None:
+    run_id = await trained(storing)
+    worker = await world.register(name="gym-1", pool="gym")
+    job = await world.add_job(run_id, Schedule.TRAIN, pool="gym")
+    training = await world.start(job.id, worker.worker_id)
+    await world.release(training.work_order.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
+    assert (await world.add_job(run_id, schedule)).pool == "gym"
+    assert (await world.add_job(run_id, schedule, pool="default")).pool == "default"
