@@ -41,15 +41,15 @@ class Slots:
         self._directory.mkdir(parents=True, exist_ok=True)
         self.count = count
 
-    def take(self, patience: float = _LOOK_SECONDS) -> HeldSlot | None:
-        """Takes the first free slot; `None` if all are still taken after `patience` seconds."""
+    def take(self, patience: float = _LOOK_SECONDS, *, besides: frozenset[int] = frozenset()) -> HeldSlot | None:
+        """Takes the first free slot that is not in `besides`; `None` if all are still taken after `patience` seconds."""
         end = time.monotonic() + patience
-        while (slot := self._first_free()) is None and time.monotonic() < end:
+        while (slot := self._first_free(besides)) is None and time.monotonic() < end:
             time.sleep(_PAUSE_SECONDS)
         return slot
 
-    def _first_free(self) -> HeldSlot | None:
-        for index in range(self.count):
+    def _first_free(self, besides: frozenset[int]) -> HeldSlot | None:
+        for index in (index for index in range(self.count) if index not in besides):
             descriptor = self._open(index)
             if _lock(descriptor, fcntl.LOCK_EX):
                 return HeldSlot(index, descriptor)
@@ -58,7 +58,11 @@ class Slots:
 
     def free(self) -> int:
         """Returns how many slots are free now. The look takes a shared lock for an instant, which `take` waits out."""
-        return sum(self._is_free(index) for index in range(self.count))
+        return self.count - len(self.busy())
+
+    def busy(self) -> tuple[int, ...]:
+        """Returns the slots that are held now, by a look such as that of `free`."""
+        return tuple(index for index in range(self.count) if not self._is_free(index))
 
     def _is_free(self, index: int) -> bool:
         descriptor = self._open(index)

@@ -25,7 +25,8 @@ from workers.machine.starting import Start, StartError, start_supervisor
 from workers.machine.worker_log import get_logger
 from workers.slots import HeldSlot, Slots, gpus_of_slot
 
-_CLAIM_TRIES: Final = 3
+_CLAIM_SECONDS: Final = 15.0
+"""How long a claim is repeated while its answer does not arrive. The server answers the same claim with the same lease."""
 _SLOT_SECONDS: Final = 20.0
 """How long after its report an attempt may take to be gone. While no slot is free, this worker could answer no other doorbell either."""
 _CLAIM_PAUSE_SECONDS: Final = 0.5
@@ -38,6 +39,8 @@ class Answered(StrEnum):
     MALFORMED = "malformed"
     NO_SLOT = "no_slot"
     NOT_CLAIMED = "not_claimed"
+    SLOT_BUSY = "slot_busy"
+    """The server counts a live attempt on every slot that was free here; the next heartbeats settle which of the two is right."""
     SERVER_AWAY = "server_away"
     NOT_STARTED = "not_started"
 
@@ -86,34 +89,41 @@ class Ring:
         # The server rings as soon as an attempt reports its end, a moment before the attempt's last process and with it the lock is gone.
         # Whoever gave up at once would leave the slot idle until the job is rung again.
         slot = self._slots.take(patience=_SLOT_SECONDS)
-        if slot is None:
-            return Answered.NO_SLOT
-        try:
-            return self._claim_and_start(bell, slot)
-        finally:
-            slot.let_go()
+        answered, refused = Answered.NO_SLOT, frozenset[int]()
+        while slot is not None:
+            try:
+                answered = self._claim_and_start(bell, slot)
+            finally:
+                slot.let_go()
+            if answered is not Answered.SLOT_BUSY:
+                break
+            refused |= {slot.index}
+            slot = self._slots.take(besides=refused)
+        return answered
 
     def _claim_and_start(self, bell: Doorbell, slot: HeldSlot) -> Answered:
         claim = Claim(job_id=bell.job_id, expected_attempt=bell.expected_attempt, worker_id=self._settings.worker_id, slot=slot.index)
         try:
             answer = self._claim(claim)
         except RefusedError as refusal:
-            get_logger().info("doorbell.not_claimed", job_id=bell.job_id, code=refusal.code)
-            return Answered.NOT_CLAIMED
+            get_logger().info("doorbell.not_claimed", job_id=bell.job_id, slot=slot.index, code=refusal.code)
+            return Answered.SLOT_BUSY if refusal.code == Answered.SLOT_BUSY else Answered.NOT_CLAIMED
         except UnreachableError as error:
             get_logger().warning("doorbell.server_away", job_id=bell.job_id, reason=str(error))
             return Answered.SERVER_AWAY
         return self._start(answer, slot)
 
     def _claim(self, claim: Claim) -> ClaimAnswer:
-        """Claims; tries again briefly, since a server may just be restarting."""
+        """Claims; repeats the claim for a while, since a server may just be restarting, or its answer was lost."""
+        end = time.monotonic() + _CLAIM_SECONDS
         with open_client(self._settings.server, self._settings.token) as client:
-            for _ in range(_CLAIM_TRIES - 1):
+            while True:
                 try:
                     return WorkerApi(client).claim(claim)
                 except UnreachableError as error:
+                    if time.monotonic() > end:
+                        raise
                     time.sleep(max(_CLAIM_PAUSE_SECONDS, min(error.wait, 2.0)))
-            return WorkerApi(client).claim(claim)
 
     def _start(self, answer: ClaimAnswer, slot: HeldSlot) -> Answered:
         order = answer.work_order

@@ -1,6 +1,6 @@
 """Who makes a request, and what that permits. Pure; knows neither HTTP nor storage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from palestra.contract.names import Scope
@@ -25,6 +25,9 @@ class Principal:
     token_id: str | None = None
     session_id: str | None = None
     attempt_id: str | None = None
+    derivation_key: str = field(default="", repr=False)
+    """Key of the secrets that are made for this caller (`app.domain.secrets.derive_secret`); empty for a
+    browser login and an attempt."""
 
     def permits(self, scope: Scope) -> bool:
         """Returns whether the caller has `scope`; `admin` includes `read` and `submit`."""

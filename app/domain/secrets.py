@@ -1,6 +1,7 @@
 """Secrets that are handed out once: their form, and the only form in which they are kept. Pure but for the system's randomness."""
 
 import hashlib
+import hmac
 import secrets
 import zlib
 from typing import Final, Literal
@@ -16,6 +17,33 @@ SecretPrefix = Literal["plr", "pla", "pls", "pll"]
 def new_secret(prefix: SecretPrefix) -> str:
     """Returns `PREFIX_` and 256 random bits in base 62, followed by a checksum that secret scanners can verify."""
     body = _base62(int.from_bytes(secrets.token_bytes(32)), _LENGTH)
+    return f"{prefix}_{body}{_checksum(prefix, body)}"
+
+
+def derivation_key(secret: str) -> str:
+    """Returns the key from which further secrets are derived for the holder of `secret`.
+
+    The stored hash of the secret does not reveal it.
+    """
+    return hashlib.sha256(b"palestra derived secrets " + secret.encode()).hexdigest()
+
+
+def derive_secret(prefix: SecretPrefix, key: str, label: str) -> str:
+    """Returns the secret that a key and a label determine, in the form of `new_secret`.
+
+    A request that is repeated because its answer was lost gets the same secret again, although the server keeps only the hash.
+
+    Args:
+        prefix: Kind of the secret.
+        key: The caller's `derivation_key`.
+        label: What the secret is for; unique among the secrets of one key.
+
+    Raises:
+        ValueError: If the key is empty: everybody could derive the secret.
+    """
+    if not key:
+        raise ValueError("a secret cannot be derived from an empty key")
+    body = _base62(int.from_bytes(hmac.digest(key.encode(), f"{prefix} {label}".encode(), "sha256")), _LENGTH)
     return f"{prefix}_{body}{_checksum(prefix, body)}"
 
 

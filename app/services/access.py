@@ -5,7 +5,7 @@ Owns the check of every credential. Passwords are kept as argon2id, all other se
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -19,7 +19,7 @@ from app.db.repositories import access as rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnauthenticatedError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal, Via
-from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
+from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed, new_secret
 from app.services import pages
 from app.settings import Settings
 from palestra.contract.access import LoginRequest, SetupRequest, TokenRequest, TokenView
@@ -132,7 +132,7 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
     if token is None or found is None:
         return None
     scopes = frozenset(Scope(scope) for scope in token.scopes)
-    return _principal(found, "token", scopes, token_id=token.id)
+    return replace(_principal(found, "token", scopes, token_id=token.id), derivation_key=derivation_key(secret))
 
 
 async def _principal_of_attempt(session: Session, digest: str) -> Principal | None:

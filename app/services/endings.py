@@ -43,15 +43,24 @@ async def _end_runs(session: Session, job: Job, attempt: Attempt, report: Attemp
             await job_rows.end_run(session, job.id, end.run_id, values)
 
 
-async def as_lost(session: Session, attempt_id: str, cause: Cause, actor: str) -> bool:
-    """Ends a live attempt whose supervisor is known to be gone; `False` if it had ended already."""
+async def as_lost(session: Session, attempt_id: str, cause: Cause, actor: str, *, began: bool = True) -> bool:
+    """Ends a live attempt whose supervisor is known to be gone; `False` if it had ended already.
+
+    Args:
+        session: A writing session.
+        attempt_id: The attempt.
+        cause: Why it is lost.
+        actor: Who knows.
+        began: Whether a supervisor may have run it; else its early end says nothing about the job, and
+            does not count as a quick death.
+    """
     found = await _lock(session, attempt_id)
     if found is None:
         return False
     job, attempt = found
     if not await rows.end(session, attempt, AttemptState.LOST, {"outcome": Outcome.LOST.value, "cause": cause.value}):
         return False
-    await _follow(session, job, attempt, actor)
+    await _follow(session, job, attempt, actor, began=began)
     return True
 
 
@@ -73,9 +82,9 @@ async def _lock(session: Session, attempt_id: str) -> tuple[Job, Attempt] | None
     return None if attempt is None or job is None else (job, attempt)
 
 
-async def _follow(session: Session, job: Job, attempt: Attempt, actor: str) -> None:
+async def _follow(session: Session, job: Job, attempt: Attempt, actor: str, *, began: bool = True) -> None:
     outcome, cause = Outcome(attempt.outcome or Outcome.LOST), Cause(attempt.cause or Cause.WORKER_LOST)
-    verdict = _judge(job, attempt, outcome, cause)
+    verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
     await _stand_still(session, attempt)
     await job_rows.set_history(session, job, verdict.history)
     states = endings.path(JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue)
@@ -85,7 +94,7 @@ async def _follow(session: Session, job: Job, attempt: Attempt, actor: str) -> N
     await tell_attempt(session, job, attempt)
 
 
-def _judge(job: Job, attempt: Attempt, outcome: Outcome, cause: Cause) -> Verdict:
+def _judge(job: Job, outcome: Outcome, cause: Cause, lived: float) -> Verdict:
     history = History(
         infrastructure_failures=job.infrastructure_failures, counted_failures=job.counted_failures, quick_deaths=job.quick_deaths
     )
@@ -93,7 +102,7 @@ def _judge(job: Job, attempt: Attempt, outcome: Outcome, cause: Cause) -> Verdic
         kept = History(infrastructure_failures=history.infrastructure_failures)
         return Verdict(requeue=False, delay=0, cause=cause, history=kept)
     limits = Limits.model_validate_json(canonical_json(job.limits))
-    return retry.judge(cause, _lived(attempt), history, limits.max_attempts)
+    return retry.judge(cause, lived, history, limits.max_attempts)
 
 
 def _lived(attempt: Attempt) -> float:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from app.db.engine import Session
 from app.db.models.experiments import Experiment, Run
-from app.db.models.jobs import Attempt, Job
+from app.db.models.jobs import Attempt, AttemptRun, Job
 from app.db.models.workers import Worker
 from app.db.repositories import attempts as rows
 from app.db.repositories import experiments as experiment_rows
@@ -13,7 +13,7 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
-from app.domain.secrets import hash_secret, new_secret
+from app.domain.secrets import derive_secret, hash_secret
 from app.services import catalogue, endings, gate, series, snapshots, views
 from app.services.gate import Why
 from app.settings import Settings
@@ -44,7 +44,9 @@ _ORDERS: Final = {
 async def claim(session: Session, principal: Principal, body: Claim, settings: Settings) -> ClaimAnswer:
     """Makes the next attempt of a queued job and raises the fence of every run that it trains.
 
-    Of many claims at once one succeeds. The attempt holds its lease, and its token is good, until it ends.
+    Of many claims at once one succeeds. The attempt holds its lease, and its token is good, until it
+    ends. The same claim again, by the same credential, answers the same lease with the same token while
+    no supervisor has renewed it: the first answer may have been lost.
 
     Raises:
         NotFoundError: If the project has no such worker or job.
@@ -53,18 +55,28 @@ async def claim(session: Session, principal: Principal, body: Claim, settings: S
         InvalidError: If the worker has no such slot.
     """
     worker = await _worker(session, principal, body)
-    job = await _claimable(session, principal, body, worker)
+    job = await _job(session, principal, body)
+    held = await _held(session, principal, job, body, settings)
+    if held is not None:
+        orders = await _orders_again(session, job, held)
+        return await _answer(session, principal, job, held, orders, settings)
+    await _check_claimable(session, job, body, worker)
     ended = await job_rows.ends(session, job.id)
     runs = [run for run in await experiment_rows.runs_of_job(session, job.id, lock=True) if run.id not in ended]
     orders = await _run_orders(session, job, runs)
     await gate.move(session, job, JobState.STARTING, _why_claim(worker, job, orders), claim=body.expected_attempt)
-    token = new_secret("pla")
-    attempt = await _insert(session, job, worker, body, hash_secret(token), settings)
+    attempt = await _insert(session, principal, job, worker, body, settings)
     await _carry(session, job, attempt, orders)
     await endings.tell_attempt(session, job, attempt)
+    return await _answer(session, principal, job, attempt, orders, settings)
+
+
+async def _answer(
+    session: Session, principal: Principal, job: Job, attempt: Attempt, orders: list[RunOrder], settings: Settings
+) -> ClaimAnswer:
     return ClaimAnswer(
         work_order=await _work_order(session, job, attempt, orders),
-        token=token,
+        token=_token(principal, attempt.id),
         lease_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
     )
@@ -74,39 +86,66 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
     worker = await worker_rows.get(session, principal.project_id, body.worker_id)
     if worker is None:
         raise NotFoundError("worker")
-    if worker.draining:
-        raise ConflictError("worker_draining", "This worker takes no new jobs: it is being drained.")
     if body.slot >= worker.slots:
         raise InvalidError("unknown_slot", f"This worker has the slots 0 to {worker.slots - 1}.", pointer="/slot")
     return worker
 
 
-async def _claimable(session: Session, principal: Principal, body: Claim, worker: Worker) -> Job:
+async def _job(session: Session, principal: Principal, body: Claim) -> Job:
     job = await job_rows.get(session, principal.project_id, body.job_id, lock=True)
     if job is None:
         raise NotFoundError("job")
+    return job
+
+
+async def _held(session: Session, principal: Principal, job: Job, body: Claim, settings: Settings) -> Attempt | None:
+    """Returns the attempt that this very claim made before; `None` if it made none or a supervisor has it.
+
+    Its lease begins anew.
+    """
+    attempt = await rows.live_of_job(session, job.id)
+    if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (body.expected_attempt, body.worker_id, body.slot):
+        return None
+    if attempt.token_hash != hash_secret(_token(principal, attempt.id)):
+        return None
+    return attempt if await rows.begin_lease_anew(session, attempt, settings.lease_seconds) else None
+
+
+def _token(principal: Principal, attempt_id: str) -> str:
+    return derive_secret("pla", principal.derivation_key, attempt_id)
+
+
+async def _check_claimable(session: Session, job: Job, body: Claim, worker: Worker) -> None:
+    if worker.draining:
+        raise ConflictError("worker_draining", "This worker takes no new jobs: it is being drained.")
     if job.state != JobState.QUEUED or body.expected_attempt != job.attempt + 1:
         raise ConflictError("not_claimable", "This doorbell is out of date: the job has moved on. Drop it.")
     if job.pool != worker.pool or job.gpus > worker.gpu_count or job.work_order_version not in worker.work_order_versions:
         raise ConflictError("does_not_fit", "This worker cannot take the job: other pool, too few GPUs, or another version. Drop it.")
     if await catalogue.is_for_another(session, worker, job, await _experiment(session, job)):
         raise ConflictError("does_not_fit", "Another worker of the pool has the distribution or the agent that this job needs. Drop it.")
-    return job
+
+
+async def _orders_again(session: Session, job: Job, attempt: Attempt) -> list[RunOrder]:
+    carried = {row.run_id: row for row in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
+    runs = [run for run in await experiment_rows.runs_of_job(session, job.id) if run.id in carried]
+    if not Schedule(job.schedule).writes_training_state:
+        return await _run_orders(session, job, runs)
+    return [_training_order(run, carried[run.id].fence, await _resumed_from(session, carried[run.id])) for run in runs]
+
+
+async def _resumed_from(session: Session, carried: AttemptRun) -> SnapshotRef | None:
+    return None if carried.snapshot_id is None else await snapshots.resolve(session, carried.run_id, carried.snapshot_id)
+
+
+def _training_order(run: Run, fence: int, snapshot: SnapshotRef | None) -> RunOrder:
+    return RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=fence, snapshot=snapshot)
 
 
 async def _run_orders(session: Session, job: Job, runs: list[Run]) -> list[RunOrder]:
     if Schedule(job.schedule).writes_training_state:
         fences = await rows.raise_fences(session, [run.id for run in runs])
-        return [
-            RunOrder(
-                run_id=run.id,
-                seed=run.seed,
-                replicate=run.replicate,
-                fence=fences[run.id],
-                snapshot=await snapshots.newest_verified(session, run.id),
-            )
-            for run in runs
-        ]
+        return [_training_order(run, fences[run.id], await snapshots.newest_verified(session, run.id)) for run in runs]
     if Schedule(job.schedule).starts_runs:
         return [RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=run.fence) for run in runs]
     options = EvaluateOptions.model_validate_json(canonical_json(job.evaluate or {}))
@@ -156,17 +195,18 @@ def _expected_quality(snapshot: SnapshotRef | None) -> ResumeQuality:
     return ResumeQuality.EXACT if snapshot.resume_exact else ResumeQuality.STATISTICAL
 
 
-async def _insert(session: Session, job: Job, worker: Worker, body: Claim, token_hash: str, settings: Settings) -> Attempt:
+async def _insert(session: Session, principal: Principal, job: Job, worker: Worker, body: Claim, settings: Settings) -> Attempt:
     experiment = await _experiment(session, job)
+    attempt_id = new_id("att")
     row = {
-        "id": new_id("att"),
+        "id": attempt_id,
         "project_id": job.project_id,
         "job_id": job.id,
         "number": body.expected_attempt,
         "worker_id": worker.id,
         "slot": body.slot,
         "boot_id": worker.boot_id,
-        "token_hash": token_hash,
+        "token_hash": hash_secret(_token(principal, attempt_id)),
         "state": AttemptState.STARTING.value,
         "ran_with": {
             "code": experiment.code,

@@ -1,5 +1,7 @@
 """Workers: registered, alive, drained; pools and what they offer."""
 
+from typing import Final
+
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.workers import Worker
 from app.db.repositories import attempts as attempt_rows
@@ -14,7 +16,7 @@ from app.services.actors import actor
 from app.settings import Settings
 from palestra.contract.names import new_id, pool_queue
 from palestra.contract.resources import CatalogueView, PoolView, WorkerView
-from palestra.contract.states import Cause
+from palestra.contract.states import AttemptState, Cause
 from palestra.contract.views import Page
 from palestra.contract.work_order import (
     WORK_ORDER_VERSION,
@@ -23,6 +25,10 @@ from palestra.contract.work_order import (
     WorkerHeartbeat,
     WorkerHeartbeatAnswer,
 )
+
+_HEARTBEATS_OF_GRACE: Final = 2
+"""A claim younger than so many heartbeats may have been answered after the worker wrote the present one."""
+_RENEWALS_OF_GRACE: Final = 3
 
 
 async def register(session: Session, principal: Principal, body: Registration, settings: Settings) -> RegistrationAnswer:
@@ -85,8 +91,10 @@ async def _give_up_older_boots(session: Session, worker: Worker) -> None:
             await endings.as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}")
 
 
-async def heartbeat(session: Session, principal: Principal, worker_id: str, body: WorkerHeartbeat) -> WorkerHeartbeatAnswer:
-    """Notes a sign of life; gives up the attempts that the worker knows to be dead.
+async def heartbeat(
+    session: Session, principal: Principal, worker_id: str, body: WorkerHeartbeat, settings: Settings
+) -> WorkerHeartbeatAnswer:
+    """Notes a sign of life; gives up the attempts that the worker knows to be dead, and those of which it knows nothing.
 
     Raises:
         NotFoundError: If the project has no such worker: it must register again.
@@ -98,11 +106,28 @@ async def heartbeat(session: Session, principal: Principal, worker_id: str, body
     for attempt_id in body.dead_attempts:
         if attempt_id in mine:
             await endings.as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
+    await _give_up_unknown(session, worker, body, settings)
     if silent > worker.silent_seconds:
         announce(session, QUEUE)
         await session.refresh(worker)
         await tell(session, worker)
     return WorkerHeartbeatAnswer(order="drain" if worker.draining else "continue")
+
+
+async def _give_up_unknown(session: Session, worker: Worker, body: WorkerHeartbeat, settings: Settings) -> None:
+    """Ends the attempts that the server counts on a worker and the worker does not know.
+
+    A claim whose answer was lost leaves such an attempt. One that the worker is just claiming has its
+    slot's lock, and one whose supervisor lives renews its lease; a heartbeat may have been under way
+    while the claim was committed.
+    """
+    unheard = await attempt_rows.silent_on(session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds)
+    unheard = [attempt for attempt in unheard if attempt.slot not in body.busy_slots]
+    left = await attempt_rows.silent_on(session, worker.id, AttemptState.RUNNING, _RENEWALS_OF_GRACE * settings.renew_seconds)
+    for attempt in (*unheard, *left):
+        if attempt.id not in body.live_attempts:
+            began = attempt.state != AttemptState.STARTING
+            await endings.as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}", began=began)
 
 
 async def drain(session: Session, principal: Principal, worker_id: str, *, draining: bool = True) -> WorkerView:

@@ -290,9 +290,13 @@ class WorkerHeartbeat(Document):
     """A worker's sign of life."""
 
     live_attempts: tuple[AttemptId, ...] = ()
-    """Attempts whose supervisor lives on this machine, adopted ones included."""
+    """Attempts whose supervisor lives on this machine, adopted ones included. The server gives up an
+    attempt that it counts on this worker and that is not among them, once it is too old to be a claim
+    under way and its lease is not renewed."""
     dead_attempts: tuple[AttemptId, ...] = ()
     """Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait for the lease."""
+    busy_slots: Annotated[tuple[Annotated[int, Field(ge=0, le=4_095)], ...], Field(max_length=4_096)] = ()
+    """Slots whose lock is held on the worker's machine: by an attempt, or by a claim under way."""
 
 
 class WorkerHeartbeatAnswer(Document):

@@ -74,6 +74,8 @@ class Stack:
         self.port = free_port()
         self.broker_port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.worker_url = self.url
+        """Where the worker looks for the server: a proxy's address, if a test puts one between."""
         self._http = httpx.Client(base_url=self.url, timeout=20, trust_env=False, verify=False)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.tokens: dict[str, str] = {}
@@ -138,7 +140,7 @@ class Stack:
     def start_worker(self) -> None:
         """Starts the worker and waits until the server lists it as online."""
         files = ["--token-file", str(self.directory / "worker.token"), "--state-dir", str(self.directory / "worker")]
-        place = ["--server", self.url, "--pool", "default", "--slots", str(self.slots), "--name", "tester"]
+        place = ["--server", self.worker_url, "--pool", "default", "--slots", str(self.slots), "--name", "tester"]
         before = time.time()
         self._start("worker", [sys.executable, "-m", "workers.celery_app", *place, *files], self._worker_environment)
         wait_for(lambda: self._worker_is_back(before), 30, "the worker registers")

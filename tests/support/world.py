@@ -8,7 +8,9 @@ from typing import Any
 from app.db.clock import SKEW
 from app.db.engine import Database
 from app.db.models import Membership, Project, User
+from app.db.repositories import attempts as attempt_rows
 from app.domain.principal import Principal
+from app.domain.secrets import derivation_key
 from app.services import experiments, jobs, leases, runs, workers
 from app.settings import Settings
 from palestra.contract.names import Schedule, Scope, new_id
@@ -164,10 +166,14 @@ class World:
         async with self.database.write() as session:
             return await workers.register(session, self.machine, registration(**changes), self.settings)
 
-    async def heartbeat(self, worker_id: str, *, dead: Sequence[str] = ()) -> str:
-        """Sends a worker's sign of life; returns the order."""
+    async def heartbeat(
+        self, worker_id: str, *, dead: Sequence[str] = (), live: Sequence[str] | None = None, busy: Sequence[int] = ()
+    ) -> str:
+        """Sends a worker's sign of life; returns the order. Without `live`, the worker knows all of its attempts that are not dead."""
         async with self.database.write() as session:
-            return (await workers.heartbeat(session, self.machine, worker_id, WorkerHeartbeat(dead_attempts=tuple(dead)))).order
+            known = live if live is not None else [found.id for found in await attempt_rows.live_on(session, [worker_id])]
+            body = WorkerHeartbeat(live_attempts=tuple({*known} - {*dead}), dead_attempts=tuple(dead), busy_slots=tuple(busy))
+            return (await workers.heartbeat(session, self.machine, worker_id, body, self.settings)).order
 
     async def claim(self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0) -> ClaimAnswer:
         """Claims a job."""
@@ -208,7 +214,15 @@ async def make_world(database: Database) -> World:
 
 def principal(project: Project, user: User, scopes: frozenset[Scope]) -> Principal:
     """Returns a user as a caller with some scopes."""
-    return Principal(project_id=project.id, project=project.name, user_id=user.id, user=user.name, via="token", scopes=scopes)
+    return Principal(
+        project_id=project.id,
+        project=project.name,
+        user_id=user.id,
+        user=user.name,
+        via="token",
+        scopes=scopes,
+        derivation_key=derivation_key(f"{user.id} {sorted(scopes)}"),
+    )
 
 
 def pass_time(seconds: float) -> None:

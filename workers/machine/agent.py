@@ -30,6 +30,7 @@ from workers.machine.backoff import Backoff
 from workers.machine.options import UsageError, WorkerOptions
 from workers.machine.processes import boot_id, kill_tree, python_environment
 from workers.machine.worker_log import LEFT_OUT, get_logger
+from workers.slots import Slots
 
 TICK_SECONDS: Final = 0.25
 _STARTING_SECONDS: Final = 60.0
@@ -60,6 +61,7 @@ class Agent:
         self._options = options
         self._stop = stop
         self._log = get_logger()
+        self._slots = Slots(options.state_directory, options.slots)
         self._api = WorkerApi(open_client(options.server, options.token))
         self._registration: Registration | None = None
         self._answer: RegistrationAnswer | None = None
@@ -116,6 +118,7 @@ class Agent:
         heartbeat = WorkerHeartbeat(
             live_attempts=tuple(attempt.attempt_id for attempt in census.live),
             dead_attempts=tuple(attempt.attempt_id for attempt in census.dead),
+            busy_slots=self._slots.busy(),
         )
         try:
             answer = self._api.heartbeat(self.worker_id, heartbeat)

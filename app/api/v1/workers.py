@@ -26,10 +26,14 @@ async def register_worker(
 
 @router.post("/workers/{worker_id}:heartbeat", responses={409: {}})
 async def heartbeat_worker(
-    worker_id: str, principal: WorkerCaller, body: Annotated[WorkerHeartbeat, json_body(WorkerHeartbeat)], session: WriteSession
+    worker_id: str,
+    principal: WorkerCaller,
+    body: Annotated[WorkerHeartbeat, json_body(WorkerHeartbeat)],
+    session: WriteSession,
+    settings: SettingsDep,
 ) -> WorkerHeartbeatAnswer:
-    """Notes a worker's sign of life."""
-    return await workers.heartbeat(session, principal, worker_id, body)
+    """Notes a worker's sign of life; attempts of which the worker knows nothing are given up."""
+    return await workers.heartbeat(session, principal, worker_id, body, settings)
 
 
 @router.post("/workers/{worker_id}:drain")

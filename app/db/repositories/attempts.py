@@ -70,6 +70,20 @@ async def renew(session: Session, attempt: Attempt, values: dict[str, Any], leas
     return renewed
 
 
+async def begin_lease_anew(session: Session, attempt: Attempt, lease_seconds: float) -> bool:
+    """Starts the lease of an attempt that no supervisor has renewed from the present moment; `False` if one has, or it has ended."""
+    fresh = (Attempt.id == attempt.id, Attempt.state == AttemptState.STARTING.value)
+    new = {"lease_until": db_now(lease_seconds), "renewed_at": db_now()}
+    statement = update(Attempt).where(*fresh).values(**new).returning(Attempt.id)
+    return (await session.execute(statement.execution_options(synchronize_session=False))).first() is not None
+
+
+async def silent_on(session: Session, worker_id: str, state: AttemptState, seconds: float) -> Sequence[Attempt]:
+    """Returns a worker's live attempts in `state` that were claimed or renewed more than `seconds` ago."""
+    query = select(Attempt).where(Attempt.worker_id == worker_id, Attempt.state == state.value, Attempt.renewed_at < db_now(-seconds))
+    return (await session.scalars(query.order_by(Attempt.slot, Attempt.id))).all()
+
+
 async def end(session: Session, attempt: Attempt, state: AttemptState, values: dict[str, Any]) -> bool:
     """Ends a live attempt; `False` if it has ended already. Its runs are free for another training attempt from then on."""
     live = (Attempt.id == attempt.id, Attempt.state.in_(LIVE))

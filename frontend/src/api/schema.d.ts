@@ -860,7 +860,7 @@ export interface paths {
         put?: never;
         /**
          * Heartbeat Worker
-         * @description Notes a worker's sign of life.
+         * @description Notes a worker's sign of life; attempts of which the worker knows nothing are given up.
          */
         post: operations["heartbeat_worker"];
         delete?: never;
@@ -5830,6 +5830,12 @@ export interface components {
          */
         WorkerHeartbeat: {
             /**
+             * Busy Slots
+             * @description Slots whose lock is held on the worker's machine: by an attempt, or by a claim under way.
+             * @default []
+             */
+            busy_slots: number[];
+            /**
              * Dead Attempts
              * @description Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait for the lease.
              * @default []
@@ -5837,7 +5843,9 @@ export interface components {
             dead_attempts: string[];
             /**
              * Live Attempts
-             * @description Attempts whose supervisor lives on this machine, adopted ones included.
+             * @description Attempts whose supervisor lives on this machine, adopted ones included. The server gives up an
+             *     attempt that it counts on this worker and that is not among them, once it is too old to be a claim
+             *     under way and its lease is not renewed.
              * @default []
              */
             live_attempts: string[];

@@ -32,6 +32,8 @@ class ScriptedServer:
         self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: problem(409, "not_queued")
         self.follow: Callable[[dict[str, Any]], Answer] = lambda _request: (200, {"training": "over"})
         self.fault: Callable[[str, str], Answer | None] = lambda _method, _path: None
+        self.loses_answer: Callable[[str], bool] = lambda _path: False
+        """Whether the connection is cut instead of answering a request that was acted upon."""
         self.lock = threading.Lock()
         self.connections: set[socket.socket] = set()
         self._http: ThreadingHTTPServer | None = None
@@ -56,6 +58,9 @@ class ScriptedServer:
                 with server.lock:
                     server.tokens.add(self.headers.get("Authorization", ""))
                     status, content = server.answer(self.command, self.path, body)
+                if server.loses_answer(self.path):
+                    self.close_connection = True
+                    return
                 data = content if isinstance(content, bytes) else json.dumps(content).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/octet-stream" if isinstance(content, bytes) else "application/json")

@@ -142,7 +142,7 @@ def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(ben
     assert supervisor.is_alive()
     assert trainer.is_alive()
     second = bench.start_worker()
-    assert server.heartbeats[-1] == {"live_attempts": [attempt.attempt_id], "dead_attempts": []}
+    assert server.heartbeats[-1] == {"live_attempts": [attempt.attempt_id], "dead_attempts": [], "busy_slots": [0]}
     assert Slots(bench.state, 2).free() == 1
     second.send_signal(signal.SIGTERM)
     assert second.wait(60) == 0, bench.log("worker")
@@ -196,6 +196,52 @@ def test_a_killed_broker_comes_back_and_doorbells_are_answered_again(bench: Benc
     broker.wait()
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(30) == 0, "it ends without a broker, too"
+
+
+def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: ScriptedServer):
+    """Line 15.2: the same claim goes out again, for the same slot and doorbell, until its answer arrives."""
+    bench.start_broker()
+    answers: dict[str, tuple[int, Any]] = {}
+    grant_once(server, definition=long_training())
+    first = server.grant
+
+    def grant(claim: dict[str, Any]) -> tuple[int, Any]:
+        return answers.setdefault(json.dumps(claim), first(claim))
+
+    server.grant = grant
+    server.loses_answer = lambda path: path.endswith("/leases") and len(server.claims) <= 4
+    bench.start_worker()
+    bench.ring()
+    wait_for(lambda: bench.counted().get("started"), f"it starts\n{bench.log('worker')}", 40)
+    assert len(server.claims) == 5
+    assert len(answers) == 1, "all claims were equal"
+    assert len(list(attempts_under(bench.state))) == 1
+
+
+def test_a_slot_that_the_server_counts_as_busy_does_not_idle_the_others(bench: Bench, server: ScriptedServer):
+    """Line 15.2: slot 0 is always tried first; refused with `slot_busy`, the next free slot is."""
+    bench.start_broker()
+    order = make_work_order(definition=long_training())
+    answer = ClaimAnswer(work_order=order, token="attempt-token", lease_seconds=60.0, renew_seconds=0.3)
+    busy = {0, 1}
+
+    def grant(claim: dict[str, Any]) -> tuple[int, Any]:
+        return (
+            (409, {"code": "slot_busy", "detail": "it runs", "status": 409})
+            if claim["slot"] in busy
+            else (201, json.loads(answer.model_dump_json()))
+        )
+
+    server.grant = grant
+    bench.start_worker(slots=3)
+    bench.ring()
+    wait_for(bench.counted, f"it is answered\n{bench.log('worker')}", 40)
+    assert [claim["slot"] for claim in server.claims] == [0, 1, 2]
+    assert bench.counted() == {"started": 1}
+    busy.add(2)
+    bench.ring()
+    wait_for(lambda: bench.counted().get("slot_busy"), "both free slots were refused", 20)
+    assert [claim["slot"] for claim in server.claims[3:]] == [0, 1]
 
 
 MALFORMED = [

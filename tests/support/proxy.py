@@ -1,0 +1,109 @@
+"""A TCP proxy between a worker and its server that loses what a network loses: single answers, or everything for a while."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_CHUNK = 65_536
+_CLAIM = b"POST /api/v1/leases HTTP"
+
+
+class Proxy:
+    """Relays connections to one port of this machine.
+
+    Args:
+        target: The server's port.
+    """
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._partitioned = threading.Event()
+        self._connections: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self.answers_to_lose = 0
+        """Answers to claims that are still to be lost: the server acts on the request, and the connection is cut before its answer."""
+        self.lost_answers = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def partition(self) -> None:
+        """Loses every byte from now on, both ways, as a dropping packet filter does: nobody is told."""
+        self._partitioned.set()
+
+    def heal(self) -> None:
+        """Ends the partition; connections that lost bytes are reset."""
+        self.drop_connections()
+        self._partitioned.clear()
+
+    def drop_connections(self) -> None:
+        """Resets every connection."""
+        with self._lock:
+            dropped, self._connections = self._connections, set()
+        for connection in dropped:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Stops listening and resets every connection."""
+        self._listener.close()
+        self.drop_connections()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._target)) as server:
+            with self._lock:
+                self._connections |= {client, server}
+            loses = threading.Event()
+            back = threading.Thread(target=self._relay_answers, args=(server, client, loses), daemon=True)
+            back.start()
+            while data := client.recv(_CHUNK):
+                if self._may_pass():
+                    self._mark_claim(data, loses)
+                    server.sendall(data)
+            self._end(client, server)
+            back.join()
+
+    def _mark_claim(self, data: bytes, loses: threading.Event) -> None:
+        with self._lock:
+            if data.startswith(_CLAIM) and self.answers_to_lose > 0:
+                self.answers_to_lose -= 1
+                loses.set()
+
+    def _relay_answers(self, server: socket.socket, client: socket.socket, loses: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while data := server.recv(_CHUNK):
+                if loses.is_set():
+                    self.lost_answers += 1
+                    break
+                if self._may_pass():
+                    client.sendall(data)
+        self._end(client, server)
+
+    def _may_pass(self) -> bool:
+        return not self._partitioned.is_set()
+
+    def _end(self, *connections: socket.socket) -> None:
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def running_proxy(target: int) -> Iterator[Proxy]:
+    """Runs a proxy before a port of this machine."""
+    proxy = Proxy(target)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
