@@ -16,7 +16,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from workers.core.errors import EnvironmentFailedError
 from workers.core.types import Array, StateTree
 from workers.envs.episode import MAX_RECORDED_ACTIONS, EpisodeEnv, Restored, observation_hash
-from workers.envs.vector import EpisodeVector, SerialVector, StepArrays, array_layout
+from workers.envs.spaces import check_is_array
+from workers.envs.vector import EpisodeVector, SerialVector, StepArrays
 
 Given = gym.Env[Any, Any] | VectorEnv[Any, Any, Any] | Sequence[gym.Env[Any, Any]]
 """What a caller may hand over."""
@@ -31,7 +32,8 @@ def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = Non
         max_episode_steps: Length at which episodes are truncated; `None` for no limit but their own.
 
     Raises:
-        TypeError: If it is no environment of Gymnasium, or its spaces are not arrays.
+        TypeError: If it is no environment of Gymnasium, or its spaces are not arrays: `Dict` and `Tuple` observations are not flattened,
+            since the caller's agent may expect their parts.
         ValueError: If it resets itself, or the environments of a list do not fit together.
     """
     if max_episode_steps is not None and max_episode_steps < 1:
@@ -39,8 +41,10 @@ def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = Non
     envs = _members(env, name)
     if envs is None:
         vector = GymVector(_without_autoreset(env, name), max_episode_steps)
-        _check_is_array(vector.single_observation_space)
+        check_is_array(vector.single_observation_space, name)
         return vector
+    for one in envs:
+        check_is_array(one.observation_space, name)
     if isinstance(env, VectorEnv):
         _without_autoreset(env, name)
     _check_alike(envs, name)
@@ -239,12 +243,6 @@ def _without_autoreset(env: Any, name: str) -> VectorEnv[Any, Any, Any]:
         )
     checked: VectorEnv[Any, Any, Any] = env
     return checked
-
-
-def _check_is_array(space: gym.Space[Any]) -> None:
-    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
-        raise TypeError(f"{type(space).__name__} spaces of a vector environment are not flattened: hand over a list of its environments")
-    array_layout(space)
 
 
 def _check_alike(envs: list[gym.Env[Any, Any]], name: str) -> None:

@@ -84,6 +84,22 @@ def array_layout(space: Space[Any]) -> Layout:
     return space.shape, np.dtype(space.dtype)
 
 
+def check_is_array(space: Space[Any], name: str) -> None:
+    """Refuses observations that an agent of the caller's would not get as the environment makes them.
+
+    Args:
+        space: Of the observations.
+        name: Parameter by which the environment came.
+
+    Raises:
+        TypeError: If they are of a `Dict` or `Tuple` space, or no arrays.
+    """
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        message = f"{name}: observations of a {type(space).__name__} space are not flattened here"
+        raise TypeError(f"{message}: wrap each environment in gymnasium.wrappers.FlattenObservation")
+    array_layout(space)
+
+
 def action_layout(space: Space[Any]) -> Layout:
     """Returns shape and dtype of one action as it is stored: int64 for discrete spaces and their multiples, else that of the space.
 

@@ -41,10 +41,12 @@ class ModelOwner:
         params: Hyperparameters of the model function.
 
     Raises:
+        TypeError: If the model function cannot be called, or configuration or hyperparameters are of another type.
         ValueError: If the model function does not accept what it will be given, or two different directories are named.
     """
 
     def __init__(self, model_fn: ModelFn, model_dir: str | Path | None, config: RunConfig | None, params: Mapping[str, Any] | None) -> None:
+        _check_types(model_fn, config, params)
         self._config = _config_with(config or RunConfig(), model_dir)
         self._model_fn = model_fn
         self._params = None if params is None else deepcopy(dict(params))
@@ -156,6 +158,15 @@ def check_bounds(**bounds: int | None) -> None:
             raise ValueError(f"{name} must be at least 1, not {value}; None is no bound")
         if value is not None and bounds.get(f"max_{name}") is not None:
             raise ValueError(f"set {name} (so many more) or max_{name} (so many in all), not both")
+
+
+def _check_types(model_fn: Any, config: Any, params: Any) -> None:
+    if not callable(model_fn):
+        raise TypeError(f"model_fn must be a function of features and labels, not a {type(model_fn).__name__}")
+    if config is not None and not isinstance(config, RunConfig):
+        raise TypeError(f"config must be a RunConfig or None, not a {type(config).__name__}: RunConfig(seed=1), for example")
+    if params is not None and not isinstance(params, Mapping):
+        raise TypeError(f"params must be a mapping of names to values or None, not a {type(params).__name__}")
 
 
 def _config_with(config: RunConfig, model_dir: str | Path | None) -> RunConfig:

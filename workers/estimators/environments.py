@@ -8,13 +8,15 @@ import gymnasium as gym
 from gymnasium.wrappers import TimeLimit
 
 from workers.envs.episode import EpisodeEnv
+from workers.envs.spaces import check_is_array
 from workers.envs.vector import SerialVector
 
 
 def check_env(env: Any) -> None:
-    """Raises TypeError where something is not a Gymnasium environment."""
+    """Raises TypeError where something is not a Gymnasium environment, or its observations are no arrays."""
     if not isinstance(env, gym.Env):
         raise TypeError(f"env must be a gymnasium.Env, not {type(env).__name__}")
+    check_is_array(env.observation_space, "env")
 
 
 def vector_of(env: gym.Env[Any, Any], max_episode_steps: int | None, seed: Callable[[], int] | None = None) -> SerialVector:

@@ -132,12 +132,14 @@ class Estimator(ModelOwner):
 
         Raises:
             EstimatorNotTrainedError: If there is no checkpoint.
+            TypeError: If `predict_keys` is a string.
+            ValueError: If the model predicts nothing of a name in `predict_keys`.
         """
         variables = self._variables(self._load(checkpoint_path))
         given = input_fn()
         for features, _ in [given] if is_one_batch(given) else as_batches(given):
             spec = self._model(variables, tensors(features, variables.device), None, Modes.PREDICT)
-            chosen = {key: value for key, value in spec.predictions.items() if predict_keys is None or key in predict_keys}
+            chosen = _chosen(spec.predictions, predict_keys)
             for row in range(rows_in(features)):
                 yield {key: value[row] for key, value in chosen.items()}
 
@@ -182,6 +184,17 @@ class Estimator(ModelOwner):
     def _evaluating(self, variables: Variables, batch: tuple[Any, Any]) -> Callable[[], Any]:
         features, labels = (tensors(one, variables.device) for one in batch)
         return lambda: values_of(self._model(variables, features, labels, Modes.EVAL))
+
+
+def _chosen(predictions: Mapping[str, torch.Tensor], keys: Sequence[str] | None) -> dict[str, torch.Tensor]:
+    if keys is None:
+        return dict(predictions)
+    if isinstance(keys, str):
+        raise TypeError(f"predict_keys must be a list of names, not the string {keys!r}")
+    if unknown := [key for key in keys if key not in predictions]:
+        there = ", ".join(predictions)
+        raise ValueError(f"predict_keys: the model predicts nothing called {unknown[0]!r}; it predicts {there}")
+    return {key: value for key, value in predictions.items() if key in keys}
 
 
 def _until_stop(session: Session, batches: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:

@@ -14,13 +14,17 @@ TrainOp = Callable[[], None]
 RESULTS = "results"
 """The prediction that agents act on."""
 
+RESERVED_METRICS = frozenset({"loss", "global_step", "global_timestep", "global_episode", "wall"})
+"""Entries of a result, or of a row of summaries, that are not the model's."""
+
 
 @dataclass(frozen=True, slots=True)
 class EstimatorSpec:
     """One run of a model: what was computed on one batch, and what remains to be done with it.
 
     Raises:
-        ValueError: If something that the mode needs is missing: TRAIN needs `loss` and `train_op`, EVAL `loss`, the others `predictions`.
+        ValueError: If something that the mode needs is missing: TRAIN needs `loss` and `train_op`, EVAL `loss`, the others `predictions`;
+            or if a metric has a name of `RESERVED_METRICS`.
     """
 
     mode: Modes
@@ -41,6 +45,8 @@ class EstimatorSpec:
                 raise ValueError(f"EstimatorSpec: {name} is missing, mode {self.mode.value} needs it")
         if self.loss is not None and self.loss.numel() != 1:
             raise ValueError(f"EstimatorSpec: loss must be one number, not a tensor of shape {list(self.loss.shape)}: take its mean")
+        if taken := sorted(RESERVED_METRICS & self.metrics.keys()):
+            raise ValueError(f"EstimatorSpec: a result has an entry {taken[0]!r} of its own: give that metric another name")
 
 
 _NEEDED = {Modes.TRAIN: ("loss", "train_op"), Modes.EVAL: ("loss",)}

@@ -22,6 +22,7 @@ from tests.acceptance.estimator_kit import (
 from workers.core.absent import NoOrders
 from workers.core.errors import NumericalFailureError
 from workers.core.types import StopReason
+from workers.estimators.agents import Agent
 from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
 from workers.estimators.checkpoints import all_checkpoints, load_checkpoint, training_ended
 from workers.estimators.cluster import SharedStepHook, address_of
@@ -33,6 +34,7 @@ from workers.estimators.episode_hooks import (
     StopAtEpisodeHook,
 )
 from workers.estimators.estimator import Estimator
+from workers.estimators.memories import Memory
 from workers.estimators.modes import Modes
 from workers.estimators.run_config import RunConfig
 from workers.estimators.services import Services
@@ -279,6 +281,36 @@ def test_events_are_written_when_asked(tmp_path: Path) -> None:
 
     assert steps(tmp_path, "loss") == [2, 4, 6]
     assert steps(tmp_path / "eval_one_pass", "loss") == [6]
+
+
+def test_a_prediction_that_the_model_does_not_make_is_named(tmp_path: Path) -> None:
+    """Line 33: an unknown key gave empty rows."""
+    estimator = Estimator(regression, tmp_path, RunConfig(**QUIET))
+    estimator.train(Lines(2), steps=1)
+    with pytest.raises(ValueError, match="predicts nothing called 'typo'; it predicts results"):
+        next(estimator.predict(Lines(1), ["typo"]))
+    with pytest.raises(ValueError, match="'typo'"):
+        next(estimator.predict(Lines(1), ["results", "typo"]))
+    with pytest.raises(TypeError, match="must be a list of names"):
+        next(estimator.predict(Lines(1), "results"))
+
+
+@pytest.mark.parametrize("name", ["global_step", "global_timestep", "global_episode", "loss", "wall"])
+def test_a_metric_does_not_take_the_name_of_another_entry(name: str) -> None:
+    """Line 33: such a metric was overwritten without a word."""
+    with pytest.raises(ValueError, match=f"an entry '{name}' of its own"):
+        EstimatorSpec(Modes.EVAL, loss=torch.tensor(1.0), metrics={name: 1.0})
+
+
+@pytest.mark.parametrize("kind", [Estimator, lambda model_fn, **given: Agent(model_fn, Memory(8, 2), **given)])
+def test_arguments_of_another_type_are_named(kind: Any, tmp_path: Path) -> None:
+    """Line 33: a configuration that was a string ended in an AttributeError of something within."""
+    with pytest.raises(TypeError, match="config must be a RunConfig or None, not a str"):
+        kind(regression, model_dir=tmp_path, config="x")
+    with pytest.raises(TypeError, match="params must be a mapping of names to values or None, not a list"):
+        kind(regression, model_dir=tmp_path, params=[1])
+    with pytest.raises(TypeError, match="model_fn must be a function of features and labels, not a str"):
+        kind("regression", model_dir=tmp_path)
 
 
 def test_predictions_come_row_by_row(tmp_path: Path) -> None:

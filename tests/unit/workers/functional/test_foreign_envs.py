@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
+from tests.support.foreign_agents import Scripted
 from tests.support.line_env import Counting, FromSeed, Line, Steady
 from tests.support.odd_envs import Nested, Restless, Wordy
 from workers.core.errors import EnvironmentFailedError
+from workers.entrypoints.functional import train_agent
+from workers.envs.episode import EpisodeEnv
 from workers.envs.foreign import GymVector, as_vector, clear_statistics, copy_of, statistics_of
+from workers.estimators.environments import check_env
 
 ALL = np.array([True, True])
 
@@ -29,9 +33,24 @@ def test_a_list_must_fit_together() -> None:
     with pytest.raises(TypeError, match="env: a list is no"):
         as_vector([])
     with pytest.raises(TypeError, match=r"Text spaces, here a\.0, cannot be part"):
-        as_vector(Wordy())
-    with pytest.raises(TypeError, match="Dict spaces of a vector environment are not flattened"):
-        as_vector(VectorWrapper(SyncVectorEnv([Nested], autoreset_mode=AutoresetMode.DISABLED)))
+        EpisodeEnv(Wordy(), 0, None)
+
+
+@pytest.mark.parametrize("space", [gym.spaces.Dict({"a": gym.spaces.Discrete(2)}), gym.spaces.Tuple([gym.spaces.Discrete(2)])])
+def test_observations_of_several_parts_are_refused_in_every_form(space: Any) -> None:
+    """Line 33: the caller's agent would get a vector in place of the parts that it expects."""
+
+    class Parted(Nested):
+        observation_space = space
+
+    vector = SyncVectorEnv([Parted], autoreset_mode=AutoresetMode.DISABLED)
+    for env in (Parted(), [Parted(), Parted()], vector, VectorWrapper(vector)):
+        with pytest.raises(TypeError, match=rf"env: observations of a {type(space).__name__} space .*FlattenObservation"):
+            as_vector(env)
+    with pytest.raises(TypeError, match="not flattened"):
+        train_agent(Scripted(), Parted(), 5, "nowhere")
+    with pytest.raises(TypeError, match="not flattened"):
+        check_env(Parted())
 
 
 def test_environments_of_a_sync_vector_are_stepped_one_by_one() -> None:
