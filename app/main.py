@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import signal
 import socket
 import sys
@@ -98,6 +99,12 @@ def _serve(settings: Settings, listener: startup.Listener) -> int:
 
 
 class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Takes what is loaded by now out of the garbage collector's sight: else a large body makes it look through all of it."""
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the live streams first: they would never end by themselves."""
         self.config.app.state.hub.close()  # type: ignore[union-attr]

@@ -2,9 +2,14 @@
 
 A route declares its body as `Annotated[Model, json_body(Model)]`. FastAPI's own body parsing is not used: it reads before authentication,
 keeps the last of two equal keys, takes bare NaN and cannot validate strict models.
+
+What takes long is not done on the event loop: one thread reads the large bodies of all requests, one after the other.
 """
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from fastapi import Depends, Request
@@ -15,19 +20,35 @@ from palestra.contract.strict_json import JsonError, check_json
 from palestra.contract.views import FieldProblem
 
 Model = TypeVar("Model", bound=BaseModel)
+Result = TypeVar("Result")
 
 BODY_MODEL: Final = "palestra_body_model"
 """Attribute of a body dependency that tells the OpenAPI document its model."""
 
 BODY_REQUIRED: Final = "palestra_body_required"
+BODY_LIMIT: Final = "palestra_body_limit"
+
+TINY: Final = 4_096
+"""Largest body in bytes where anybody may send one."""
+
+SMALL: Final = 65_536
+"""Largest body in bytes of what names and numbers alone make up."""
+
+LARGE: Final = 0
+"""As `limit`: the setting `max_body_bytes`."""
+
+_AT_ONCE: Final = 16_384
+"""Bytes that are read in less time than handing them to the thread takes."""
+
+_reader: Final = ThreadPoolExecutor(1, "palestra-bodies")
 
 
-def json_body(model: type[Model], *, limit: int | None = None, required: bool = True) -> Any:
+def json_body(model: type[Model], *, limit: int = SMALL, required: bool = True) -> Any:
     """Returns the dependency that reads a `model` from the request.
 
     Args:
         model: The document to read.
-        limit: Largest body in bytes; the setting `max_body_bytes` by default.
+        limit: Largest body in bytes; `LARGE` takes the setting `max_body_bytes`.
         required: Without it an absent body reads as `model()`.
     """
 
@@ -37,10 +58,11 @@ def json_body(model: type[Model], *, limit: int | None = None, required: bool = 
         if not raw and not required:
             return model()
         check_content_type(request)
-        return parse(raw, model)
+        return await read_document(raw, model)
 
     setattr(read, BODY_MODEL, model)
     setattr(read, BODY_REQUIRED, required)
+    setattr(read, BODY_LIMIT, limit)
     return Depends(read)
 
 
@@ -73,6 +95,18 @@ async def read_bytes(request: Request, limit: int) -> bytes:
             raise _too_large(limit)
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+async def read_document(raw: bytes, model: type[Model]) -> Model:
+    """Returns the document in `raw`, as `parse` does; a large one is read beside the event loop."""
+    return await aside(len(raw), partial(parse, raw, model))
+
+
+async def aside(size: int, work: Callable[[], Result]) -> Result:
+    """Returns what `work` on a body of `size` bytes returns; on a large one it is done by the thread of large bodies."""
+    if size <= _AT_ONCE:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_reader, work)
 
 
 def parse(raw: bytes, model: type[Model], *, nul: bool = False) -> Model:

@@ -1,6 +1,8 @@
 """Experiments: submitted, listed, read, archived."""
 
+import asyncio
 from collections.abc import Collection
+from typing import Final
 
 from app.db.engine import Session
 from app.db.models.experiments import Experiment, Run
@@ -20,6 +22,9 @@ from palestra.contract.options import Submission
 from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
+
+_AT_ONCE: Final = 100
+"""Runs that are made before other requests have their turn."""
 
 __all__ = ["ExperimentFilter", "PageRequest", "archive", "get", "list_experiments", "list_runs_of", "submit"]
 
@@ -85,7 +90,11 @@ async def _add_runs(session: Session, principal: Principal, experiment: Experime
     common = {**same, "submission_id": submission_id, "state": RunState.QUEUED.value}
     ids = sorted(new_id("run") for _ in missing)
     new = [{**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)]
-    return await rows.insert_runs(session, new)
+    added: list[Run] = []
+    for first in range(0, len(new), _AT_ONCE):
+        added += await rows.insert_runs(session, new[first : first + _AT_ONCE])
+        await asyncio.sleep(0)
+    return added
 
 
 async def _untrained(session: Session, experiment: Experiment, seeds: Collection[int], new: Collection[str]) -> list[Run]:

@@ -1,6 +1,7 @@
 """Jobs: queued, listed, read, paused, resumed, cancelled."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from app.db.engine import QUEUE, Session, announce
@@ -28,6 +29,9 @@ __all__ = ["JobFilter", "PageRequest", "cancel", "get", "list_jobs", "pause", "q
 _AUTO_PACK: Final = 16
 """Seeds of a pack whose size nobody named: more make each update slower than they save."""
 
+_AT_ONCE: Final = 100
+"""Jobs that are queued before other requests have their turn."""
+
 _STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING})
 
 
@@ -37,17 +41,28 @@ async def queue_training(session: Session, principal: Principal, experiment: Exp
     # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the order in which they were named.
     packs = packs_of(new, options, experiment.agent)
     ids = sorted(new_id("job") for _ in packs)
-    job_of = {run.id: job_id for pack, job_id in zip(packs, ids, strict=True) for run in pack}
-    carried = {job_id: [run.id for run in pack] for pack, job_id in zip(packs, ids, strict=True)}
-    queued = await rows.insert(session, [{**columns, "id": job_id} for job_id in ids], carried)
-    by_id = {job.id: job for job in queued}
-    for run in new:
-        if run.job_id is None:
-            run.job_id = job_of[run.id]
-        else:
-            await _lead(session, principal, by_id[job_of[run.id]], run)
+    for first in range(0, len(packs), _AT_ONCE):
+        some = dict(zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True))
+        await _queue_packs(session, principal, columns, some)
+
+
+async def _queue_packs(
+    session: Session,
+    principal: Principal,
+    columns: dict[str, Any],
+    packs: Mapping[str, Sequence[Run]],
+) -> None:
+    carried = {job_id: [run.id for run in pack] for job_id, pack in packs.items()}
+    queued = await rows.insert(session, [{**columns, "id": job_id} for job_id in packs], carried)
+    for job in queued:
+        for run in packs[job.id]:
+            if run.job_id is None:
+                run.job_id = job.id
+            else:
+                await _lead(session, principal, job, run)
     await session.flush()
-    await _tell_queued(session, queued, new)
+    await _tell_queued(session, queued, [run for pack in packs.values() for run in pack])
+    await asyncio.sleep(0)
 
 
 def packs_of(runs: Sequence[Run], options: JobOptions, agent: str) -> list[Sequence[Run]]:

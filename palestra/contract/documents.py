@@ -2,14 +2,33 @@
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
 from palestra.contract.described import Described
 
 JsonScalar = str | int | float | bool | None
 """A leaf of a JSON document."""
+
+
+LONG_ARRAY: Final = 64
+"""Items beyond which an array tells its first fault only: pydantic keeps every fault, and a megabyte can hold a third of a million."""
+
+
+def _arrays(schema: CoreSchema, model: type[BaseModel]) -> Iterator[dict[str, Any]]:
+    """Yields the schemas of arrays in a model's own schema; the models in it did theirs."""
+    stack: list[Any] = [schema]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict) and node.get("cls", model) is model:
+            stack += [value for key, value in node.items() if key != "metadata"]
+            if node.get("type") in ("list", "tuple", "set", "frozenset"):
+                yield node
+        elif isinstance(node, (list, tuple)):
+            stack += node
 
 
 class Document(Described):
@@ -19,6 +38,15 @@ class Document(Described):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Returns the schema with long arrays that stop at their first fault."""
+        schema = handler(source)
+        for array in _arrays(schema, cls):
+            if (array.get("max_length") or LONG_ARRAY + 1) > LONG_ARRAY:
+                array["fail_fast"] = True
+        return schema
 
 
 def canonical_json(value: Any) -> bytes:

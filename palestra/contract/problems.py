@@ -16,6 +16,9 @@ from palestra.contract.views import FieldProblem
 MAX_PROBLEMS: Final = 50
 """Faults told at once."""
 
+MAX_FAULTS: Final = 1_000
+"""Beyond so many only their number is told: pydantic describes all of them or none."""
+
 _MAX_KEY: Final = 64
 
 _TYPES: Final[Mapping[str, str]] = {
@@ -78,12 +81,15 @@ _WITH_CONTEXT: Final[Mapping[str, str]] = {
 
 
 def explain(error: ValidationError, model: type[BaseModel] | TypeAdapter[Any] | None = None) -> tuple[FieldProblem, ...]:
-    """Returns every fault of a document, in its order, without repeating what was sent.
+    """Returns the faults of a document, at most 50, in its order, without repeating what was sent.
 
     Args:
         error: What pydantic raised.
         model: The model that was validated; gives the nearest name for unknown keys and takes union tags out of the pointers.
     """
+    if (count := error.error_count()) > MAX_FAULTS:
+        message = f"has {count} faults: check that this is the document which is wanted here"
+        return (FieldProblem(pointer="", code="too_many_faults", message=message),)
     found: dict[tuple[str, str], FieldProblem] = {}
     for details in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]:
         problem = _problem(details, model)
@@ -113,7 +119,7 @@ def pointer(path: Iterable[str | int]) -> str:
 
 
 def _escape(part: str) -> str:
-    clean = part.encode("utf-8", "replace").decode()
+    clean = part[: _MAX_KEY + 1].encode("utf-8", "replace").decode()
     clean = "".join(character if character.isprintable() else "\ufffd" for character in clean)
     shown = clean if len(clean) <= _MAX_KEY else clean[:_MAX_KEY] + "\u2026"
     return shown.replace("~", "~0").replace("/", "~1")

@@ -1,12 +1,13 @@
 """Reads JSON that strangers wrote: exact about encoding, depth, duplicate keys, non-finite numbers and broken text.
 
-The server and the command line share it, so that both refuse the same documents in the same words.
+The server and the command line share it, so that both refuse the same documents in the same words. Time and memory are linear in the
+text, whatever it holds; how many values it may hold is counted before any is made.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from palestra.contract.problems import pointer
@@ -14,12 +15,30 @@ from palestra.contract.problems import pointer
 MAX_DEPTH: Final = 32
 """Levels of arrays and objects in a document."""
 
+MAX_VALUES: Final = 200_000
+"""Values in a document, those inside others included."""
+
+MAX_CONTAINERS: Final = 40_000
+"""Arrays and objects in a document: each costs as much as ten numbers."""
+
+MAX_KEYS: Final = 2_000
+"""Keys of one object. Every unknown one is a fault of its own, with a place and a sentence."""
+
 _HUGE_EXPONENT: Final = re.compile(rb"[eE]\+?0*[1-9][0-9]{2}")
 _DIGITS_TO_ZERO: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))
 _HUGE_DIGITS: Final = b"0" * 309
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NUL: Final = re.compile("\0")
+_LONG_NUMBER: Final = 1_000
+"""Digits beyond which a number is not made: the work grows with their square."""
+_SLICE: Final = 65_536
+"""Bytes that are looked at in one go, so that other threads have their turn in between."""
 _CONTAINERS: Final = (list, dict)
+
+_NESTED: Final = re.compile(rb"(?:[\[{][^\[\]{}]*+){%d}" % (MAX_DEPTH + 1))
+_SAMPLE: Final = 4_096
+"""Bytes in which a document with too many brackets shows whether they are nested."""
 
 _Path = tuple[str | int, ...]
 
@@ -43,13 +62,15 @@ def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> 
 
     Args:
         raw: The text.
-        max_depth: Levels of arrays and objects it may have.
+        max_depth: Levels of arrays and objects that it may have.
         nul: Whether strings may hold the NUL character, which no text column of PostgreSQL can keep.
 
     Raises:
         JsonError: With the byte where reading failed, or the pointer to the refused value.
     """
-    value = _load(_decode(raw), max_depth)
+    text = _decode(raw)
+    _refuse_too_many(raw, max_depth)
+    value = _load(raw, text, max_depth)
     floats = _may_be_non_finite(raw)
     surrogates = _SURROGATE.search(raw) is not None
     zeros = not nul and b"\\u0000" in raw
@@ -57,10 +78,45 @@ def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> 
         if floats:
             _refuse_non_finite(path, container)
         if surrogates:
-            _refuse(path, container, _is_surrogate, "not_unicode", "must not contain half of a surrogate pair")
+            _refuse(path, container, _LONE_SURROGATE, "not_unicode", "must not contain half of a surrogate pair")
         if zeros:
-            _refuse(path, container, _is_nul, "nul_character", "must not contain the NUL character")
+            _refuse(path, container, _NUL, "nul_character", "must not contain the NUL character")
     return value
+
+
+def _refuse_too_many(raw: bytes, max_depth: int) -> None:
+    """Counts values by their commas and brackets: first with those in strings, which is quick, and then without."""
+    if not _are_too_many(*_counted(raw)):
+        return
+    containers = values = 0
+    for part in _without_strings(raw):
+        more_containers, more_values = _counted(part)
+        containers, values = containers + more_containers, values + more_values
+        if _are_too_many(containers, values):
+            if _NESTED.search(part[:_SAMPLE]) and max_depth <= MAX_DEPTH:
+                raise _too_deep(max_depth)
+            limits = f"{MAX_VALUES} values, or more than {MAX_CONTAINERS} arrays and objects"
+            raise JsonError("too_many_values", f"holds more than {limits}", syntax=False)
+
+
+def _without_strings(raw: bytes) -> Iterator[bytes]:
+    """Yields what stands between strings, slice by slice."""
+    plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    inside = 0
+    for start in range(0, len(plain), _SLICE):
+        parts = plain[start : start + _SLICE].split(b'"')
+        yield b"".join(parts[inside::2])
+        inside ^= (len(parts) - 1) & 1
+
+
+def _counted(raw: bytes) -> tuple[int, int]:
+    """Returns the arrays and objects, and about the values, in `raw`."""
+    containers = raw.count(b"[") + raw.count(b"{")
+    return containers, containers + raw.count(b",")
+
+
+def _are_too_many(containers: int, values: int) -> bool:
+    return containers > MAX_CONTAINERS or values > MAX_VALUES
 
 
 def _may_be_non_finite(raw: bytes) -> bool:
@@ -80,27 +136,40 @@ def _decode(raw: bytes) -> str:
     return text
 
 
-def _load(text: str, max_depth: int) -> Any:
+def _load(raw: bytes, text: str, max_depth: int) -> Any:
+    long = _HUGE_DIGITS in raw.translate(_DIGITS_TO_ZERO)
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=_unique, parse_int=_bounded if long else None)
     except RecursionError:
         raise _too_deep(max_depth) from None
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode())
         raise JsonError("invalid_json", f"is not valid JSON at byte {at}") from None
-    except JsonError:
-        raise
-    except ValueError:  # the interpreter's bound on the digits of an integer
-        raise JsonError("out_of_range", "holds a number with too many digits", syntax=False) from None
+
+
+def _bounded(digits: str) -> int:
+    if len(digits) > _LONG_NUMBER:
+        raise JsonError("out_of_range", "holds a number with too many digits", syntax=False)
+    return int(digits)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for index, key in enumerate(keys) if key in keys[:index])
-        raise JsonError("duplicate_key", f"has the duplicate key {pointer((twice,))[1:]}")
+        raise JsonError("duplicate_key", f"has the duplicate key {pointer((_first_twice(pairs),))[1:]}")
+    if len(value) > MAX_KEYS:
+        message = f"has an object with more than {MAX_KEYS} keys"
+        raise JsonError("too_many_values", message, syntax=False)
     return value
+
+
+def _first_twice(pairs: list[tuple[str, Any]]) -> str:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            break
+        seen.add(key)
+    return key
 
 
 def _containers(value: Any, max_depth: int) -> Iterator[tuple[_Path, list[Any] | dict[str, Any]]]:
@@ -132,18 +201,16 @@ def _refuse_non_finite(path: _Path, container: list[Any] | dict[str, Any]) -> No
             )
 
 
-def _refuse(path: _Path, container: list[Any] | dict[str, Any], is_bad: Callable[[str], bool], code: str, message: str) -> None:
+def _refuse(
+    path: _Path,
+    container: list[Any] | dict[str, Any],
+    bad: re.Pattern[str],
+    code: str,
+    message: str,
+) -> None:
     for key, value in _items(container):
-        if any(isinstance(text, str) and any(map(is_bad, text)) for text in (key, value)):
+        if any(isinstance(text, str) and bad.search(text) for text in (key, value)):
             raise JsonError(code, message, path=(*path, key), syntax=False)
-
-
-def _is_surrogate(character: str) -> bool:
-    return "\ud800" <= character <= "\udfff"
-
-
-def _is_nul(character: str) -> bool:
-    return character == "\0"
 
 
 def _too_deep(max_depth: int) -> JsonError:

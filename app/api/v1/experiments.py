@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 
 from app.api.auth import Reader, Submitter
-from app.api.body import json_body
+from app.api.body import LARGE, json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
@@ -42,7 +42,7 @@ Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
 
 @router.post("", status_code=201, response_model=ExperimentDetail, responses={200: {"model": ExperimentDetail}, 409: {}})
 async def submit_experiment(
-    principal: Submitter, body: Annotated[Submission, json_body(Submission)], session: WriteSession, once: OnceDep
+    principal: Submitter, body: Annotated[Submission, json_body(Submission, limit=LARGE)], session: WriteSession, once: OnceDep
 ) -> Response:
     """Submits a definition: 201 for a new experiment, 200 for the one that is there already, with missing seeds added."""
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from app.api.auth import OfAttempt, WorkerCaller
-from app.api.body import json_body
+from app.api.body import LARGE, json_body
 from app.api.deps import DatabaseDep, SettingsDep, WriteSession
 from app.services import following, leases
 from palestra.contract.resources import AttemptView
@@ -37,6 +37,6 @@ async def follow_run(attempt_id: str, body: Annotated[FollowRequest, json_body(F
 
 
 @router.post("/{attempt_id}:release", dependencies=[OfAttempt], responses={409: {}})
-async def release_lease(attempt_id: str, body: Annotated[Release, json_body(Release)], session: WriteSession) -> AttemptView:
+async def release_lease(attempt_id: str, body: Annotated[Release, json_body(Release, limit=LARGE)], session: WriteSession) -> AttemptView:
     """Ends an attempt; repeating it changes nothing."""
     return await leases.release(session, attempt_id, body)

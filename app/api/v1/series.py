@@ -16,10 +16,14 @@ from palestra.contract.views import Page
 router = APIRouter(tags=["series"])
 
 MAX_LINES = 5_000
+MAX_QUERY = 262_144
+"""Bytes of a query: 2,000 curves need 150,000."""
 
 
 @router.post("/series:query", response_model=SeriesResult, responses={404: {}})
-async def query_series(principal: Reader, body: Annotated[SeriesQuery, json_body(SeriesQuery)], database: DatabaseDep) -> Response:
+async def query_series(
+    principal: Reader, body: Annotated[SeriesQuery, json_body(SeriesQuery, limit=MAX_QUERY)], database: DatabaseDep
+) -> Response:
     """Returns curves and statistics over groups of runs on one common grid, and the event cursor to tail from."""
     result = await curves.query(database, principal, body)
     return Response(result.model_dump_json(), media_type="application/json")

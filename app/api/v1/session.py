@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.auth import Anyone, check_same_origin, cookie_name
-from app.api.body import json_body
+from app.api.body import TINY, json_body
 from app.api.deps import SettingsDep, WriteSession
 from app.api.limits import check_login_rate
 from app.services import access
@@ -15,23 +15,39 @@ public_router = APIRouter(tags=["access"])
 router = APIRouter(tags=["access"])
 
 
-@public_router.post("/session", status_code=201, responses={401: {}, 403: {}, 429: {}})
-async def log_in(
-    request: Request, response: Response, body: Annotated[LoginRequest, json_body(LoginRequest)], session: WriteSession
-) -> SessionView:
-    """Logs a browser in with user name and password."""
+async def admit(request: Request) -> None:
+    """Refuses other sites' pages and addresses that try too often, before anything of the body is read."""
     check_same_origin(request, programs=True)
     check_login_rate(request)
+
+
+_Admitted = Depends(admit)
+
+
+@public_router.post("/session", status_code=201, dependencies=[_Admitted], responses={401: {}, 403: {}, 429: {}})
+async def log_in(
+    request: Request,
+    response: Response,
+    body: Annotated[LoginRequest, json_body(LoginRequest, limit=TINY)],
+    session: WriteSession,
+) -> SessionView:
+    """Logs a browser in with user name and password."""
     return _open(request, response, await access.login(session, body))
 
 
-@public_router.post("/session:redeem", status_code=201, responses={401: {}, 403: {}, 409: {}, 429: {}})
+@public_router.post(
+    "/session:redeem",
+    status_code=201,
+    dependencies=[_Admitted],
+    responses={401: {}, 403: {}, 409: {}, 429: {}},
+)
 async def redeem_link(
-    request: Request, response: Response, body: Annotated[SetupRequest, json_body(SetupRequest)], session: WriteSession
+    request: Request,
+    response: Response,
+    body: Annotated[SetupRequest, json_body(SetupRequest, limit=TINY)],
+    session: WriteSession,
 ) -> SessionView:
     """Logs a browser in with the code of a one-time link; may set name and password."""
-    check_same_origin(request, programs=True)
-    check_login_rate(request)
     return _open(request, response, await access.redeem(session, body))
 
 

@@ -1,5 +1,6 @@
 """The one way in for numbers, logs and snapshots."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -16,9 +17,10 @@ router = APIRouter(tags=["telemetry"])
 
 async def _read(request: Request) -> TelemetryBatch:
     raw = await body.read_bytes(request, MAX_BATCH_BYTES)
+    request.state.body_size = len(raw)
     body.check_content_type(request)
     try:
-        return body.parse(raw, TelemetryBatch)
+        return await body.read_document(raw, TelemetryBatch)
     except ApiError as error:
         if any(problem.pointer == "/records" and problem.code == "length" for problem in error.errors) and b'"type"' in raw:
             raise ApiError(413, "too_large", f"A batch holds at most {MAX_BATCH_RECORDS} records. Send less at once.") from None
@@ -27,6 +29,7 @@ async def _read(request: Request) -> TelemetryBatch:
 
 setattr(_read, body.BODY_MODEL, TelemetryBatch)
 setattr(_read, body.BODY_REQUIRED, True)
+setattr(_read, body.BODY_LIMIT, MAX_BATCH_BYTES)
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {404: {}, 409: {}, 413: {}, 503: {}}
 
@@ -41,4 +44,5 @@ async def take_telemetry(
     409 `stale_attempt` says that the attempt may not write any more.
     """
     intake: Acknowledger = request.app.state.intake
-    return TelemetryAck(acked_seq=await intake.take(Delivery.of(attempt_id, batch)))
+    delivery = await body.aside(request.state.body_size, partial(Delivery.of, attempt_id, batch))
+    return TelemetryAck(acked_seq=await intake.take(delivery))

@@ -15,10 +15,16 @@ from palestra.contract.work_order import Registration, RegistrationAnswer, Worke
 
 router = APIRouter(tags=["workers"])
 
+MAX_REGISTRATION = 2**20
+"""Bytes of a registration; the catalogue of all built-in parts and Atari games has 40,000."""
+
 
 @router.post("/workers", status_code=201, responses={409: {}})
 async def register_worker(
-    principal: WorkerCaller, body: Annotated[Registration, json_body(Registration)], session: WriteSession, settings: SettingsDep
+    principal: WorkerCaller,
+    body: Annotated[Registration, json_body(Registration, limit=MAX_REGISTRATION)],
+    session: WriteSession,
+    settings: SettingsDep,
 ) -> RegistrationAnswer:
     """Registers a worker, or the same worker again after a restart."""
     return await workers.register(session, principal, body, settings)

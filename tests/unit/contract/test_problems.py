@@ -26,8 +26,8 @@ def test_pointers_leave_out_what_only_pydantic_knows() -> None:
 
 
 def test_every_fault_is_told_once_and_none_that_only_follows() -> None:
-    found = problems({"definition": definition(agent={"name": "dqn", "gamma": 2, "lr": 1}), "options": {"seeds": [-1, "x"]}})
-    assert [place for place, _, _ in found] == ["/definition/agent/gamma", "/definition/agent/lr", "/options/seeds/0", "/options/seeds/1"]
+    found = problems({"definition": definition(agent={"name": "dqn", "gamma": 2, "lr": 1}), "options": {"seeds": ["x"], "name": 1}})
+    assert [place for place, _, _ in found] == ["/definition/agent/gamma", "/definition/agent/lr", "/options/seeds/0", "/options/name"]
 
 
 def test_the_input_is_never_repeated() -> None:
@@ -71,3 +71,18 @@ def test_pointers_are_escaped_and_short() -> None:
     assert pointer([]) == ""
     assert len(pointer(["x" * 1_000])) < 80
     assert pointer(["\n\x1b[31m"]).isprintable()
+
+
+def test_thousands_of_faults_are_counted_and_not_described() -> None:
+    """Line 15.13: pydantic describes all faults or none."""
+    unknown = {f"k{index}": 0 for index in range(1_500)}
+    sentence = "has 1500 faults: check that this is the document which is wanted here"
+    assert problems({"definition": definition(), **unknown}) == [("", "too_many_faults", sentence)]
+
+
+def test_a_long_array_tells_its_first_fault() -> None:
+    """Line 15.13: a megabyte held a third of a million of them."""
+    found = problems({"definition": definition(), "options": {"seeds": ["x"] * 10_000}})
+    assert [place for place, _, _ in found] == ["/options/seeds/0"]
+    hooks = [{"name": "nan_guard", "updates": 0}] * 3
+    assert len(problems({"definition": definition(hooks=hooks)})) == 3

@@ -1,0 +1,152 @@
+"""What one request can hold: for every route that takes a body, the contents that cost a reader most, each up to the route's limit."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from fastapi.routing import iter_route_contexts
+
+from app.api.body import BODY_LIMIT, body_model
+from app.api.openapi import dependants, need_of
+from app.main import create_app
+from app.settings import Settings
+from tests.security.target import dumped
+from tests.support.records import log, points
+from tests.support.world import catalogue, definition
+
+
+class Attack(NamedTuple):
+    """One request."""
+
+    name: str
+    method: str
+    path: str
+    who: str
+    body: bytes
+
+
+_WHO = {"worker": "worker", "attempt": "attempt", None: "anonymous"}
+_NAMES = {"run_id", "job_id", "attempt_id", "worker_id", "experiment_id", "artifact_id"}
+
+
+def routes() -> list[tuple[str, str, str, int]]:
+    """Returns every route that takes a document: method, path, who may send one, and its largest size in bytes."""
+    found = []
+    settings = Settings()
+    for context in iter_route_contexts(create_app(settings).routes):
+        calls = [part.call for each in context.dependant.dependencies for part in dependants(each)]
+        limits = [getattr(call, BODY_LIMIT) for call in calls if body_model(call) is not None]
+        for method in context.methods or () if limits else ():
+            path = context.path or ""
+            for name in _NAMES:
+                path = path.replace(f"{{{name}}}", f"{{{name.removesuffix('_id')}}}")
+            who = _WHO.get(need_of(context), "user")
+            found.append((method, path, who, limits[0] or settings.max_body_bytes))
+    assert len(found) > 12
+    return sorted(found)
+
+
+def _filled(head: bytes, item: bytes, tail: bytes, size: int) -> bytes:
+    return head + item * ((size - len(head) - len(tail)) // len(item)) + tail
+
+
+def _unknown_keys(size: int) -> bytes:
+    return b"{" + b",".join(b'"%x":0' % index for index in range(size // 12)) + b"}"
+
+
+def _same_key(size: int) -> bytes:
+    keys = (b'"%x":0' % index for index in range(size // 12))
+    return b"{" + b",".join(keys) + b',"0":0}'
+
+
+def _near_names(size: int) -> bytes:
+    keys = (b'"definitio%x":0' % index for index in range(min(1_999, size // 24)))
+    return b"{" + b",".join(keys) + b"}"
+
+
+FORMS: dict[str, Callable[[int], bytes]] = {
+    "unknown keys": _unknown_keys,
+    "one key twice among many": _same_key,
+    "keys that resemble a known one": _near_names,
+    "one long key": lambda size: _filled(b'{"', b"a", b'":0}', size),
+    "one long string": lambda size: _filled(b'{"name":"', b"a", b'"}', size),
+    "escapes": lambda size: _filled(b'{"name":"', b"\\u00e9", b'"}', size),
+    "quotes without an end": lambda size: _filled(b'{"name":"', b'\\"', b"", size),
+    "NUL at the end": lambda size: _filled(b'{"name":"', b"a", b'\\u0000"}', size),
+    "numbers": lambda size: _filled(b'{"seeds":[', b"0,", b"0]}", size),
+    "empty objects": lambda size: _filled(b'{"select":[', b"{},", b"{}]}", size),
+    "long numbers": lambda size: _filled(b'{"seeds":[', b"9" * 4_299 + b",", b"0]}", size),
+    "a long fraction": lambda size: _filled(b'{"seeds":[1.', b"1", b"]}", size),
+    "open brackets": lambda size: b"[" * size,
+    "open keys": lambda size: _filled(b"", b'{"a":', b"", size),
+    "infinite at the end": lambda size: _filled(b'{"seeds":[', b"0,", b"1e999]}", size),
+}
+
+
+def forms() -> Iterator[Attack]:
+    """Yields every form on every route, each as large as the route takes it."""
+    for method, path, who, limit in routes():
+        for name, make in FORMS.items():
+            yield Attack(f"{name} to {path}", method, path, who, make(limit - 8))
+
+
+def documents(names: dict[str, str]) -> Iterator[Attack]:
+    """Yields documents that are right, or nearly so, and as large as they may be."""
+    run, user = names["run"], ("user", "POST")
+    queries = {
+        "one ID in 100 groups of 1000": {"groups": [_group(index, [run] * 1_000) for index in range(100)]},
+        "2000 curves of one run": {"select": [{"run_id": run, "series": f"s{index}"} for index in range(999)], "buckets": 1_500},
+        "one curve 1000 times": {"select": [{"run_id": run, "series": "loss"}] * 1_000, "buckets": 1_500},
+    }
+    for name, query in queries.items():
+        yield Attack(name, user[1], "/api/v1/series:query", user[0], dumped(query))
+    for name, document in _submissions().items():
+        yield Attack(name, user[1], "/api/v1/experiments", user[0], dumped(document))
+    yield Attack("5000 environments", "POST", "/api/v1/workers", "worker", dumped(_registration()))
+    first = 1
+    for name, records in _batches(run).items():
+        body = dumped({"first_seq": first, "records": records})
+        yield Attack(name, "POST", "/api/v1/attempts/{attempt}/telemetry", "attempt", body)
+        first += len(records)
+
+
+def _group(index: int, run_ids: list[str]) -> dict[str, Any]:
+    return {"name": f"g{index}", "series": "loss", "run_ids": run_ids}
+
+
+def _submissions() -> dict[str, dict[str, Any]]:
+    nested: Any = {}
+    for _ in range(25):
+        nested = {"a": nested, "b": [0] * 100}
+    wide = {f"k{index}": "x" * 20 for index in range(1_900)}
+    return {
+        "wide kwargs": {"definition": definition(env={"id": "CartPole-v1", "kwargs": wide})},
+        "nested provenance": {"definition": definition(), "provenance": {"a": nested}},
+        "3 MiB of provenance": {"definition": definition(), "provenance": {"diff": "x" * 3 * 2**20}},
+        "many values of provenance": {"definition": definition(), "provenance": {"a": [0] * 190_000}},
+        "1000 seeds": {"definition": definition(), "options": {"seeds": list(range(1_000))}},
+    }
+
+
+def _registration() -> dict[str, Any]:
+    space = {"kind": "discrete", "n": 2}
+    environments = [{"id": f"Env{index}-v1", "action_space": space} for index in range(5_000)]
+    return {
+        "name": "w2",
+        "pool": "other",
+        "host": "host-2",
+        "boot_id": "boot-2",
+        "pid": 100,
+        "slots": 4,
+        "work_order_versions": [1],
+        "version": "0.1.0",
+        "catalogue": {**catalogue(), "environments": environments},
+    }
+
+
+def _batches(run: str) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "many points": [points(run, "loss", range(25_000))],
+        "many series": [points(run, f"s{index}", [1]) for index in range(4_900)],
+        "many lines": [log(run, *["x" * 200] * 20) for _ in range(200)],
+        "crossed points": [points(run, "loss", [step, 0]) for step in range(4_000)],
+    }

@@ -1,0 +1,215 @@
+"""A real server to be attacked, with a credential of every kind, and a witness that measures how long others wait meanwhile."""
+
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+from palestra.contract.names import new_id
+from tests.support.stack import Stack, wait_for
+from tests.support.world import catalogue, definition
+
+PATIENCE = 0.25
+"""Seconds for which one request may hold another."""
+
+
+class Target(Stack):
+    """A server without broker, worker and daemons, on SQLite.
+
+    Args:
+        directory: Data directory.
+        descriptors: Files and sockets that the server may have open at once; as many as this process by default.
+        settings: More environment of the server.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        descriptors: int | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(directory, settings={"PALESTRA_DAEMONS": "false", **(settings or {})})
+        self._descriptors = descriptors
+        self.names: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.prepare()
+        self.start_server()
+        self._make_attempt()
+        return self
+
+    def start_server(self) -> None:
+        """Starts the server and waits until it is ready."""
+        command = [sys.executable, "-m", "app.main"]
+        if self._descriptors is not None:
+            shell = f'ulimit -n {self._descriptors} && exec "$@"'
+            command = ["/bin/sh", "-c", shell, "server", *command]
+        self._start("server", command)
+        wait_for(self.server_is_ready, 30, f"the server is ready\n{self.log('server')}")
+
+    def request(self, method: str, path: str, body: Any = None, who: str = "user") -> httpx.Response:
+        """Sends one small request."""
+        headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who != "anonymous" else {}
+        return self._http.request(method, path, json=body, headers=headers)
+
+    def _make_attempt(self) -> None:
+        """Registers a worker that claims a job, so that there is an attempt with its token."""
+        registration = {
+            "name": "w1",
+            "pool": "default",
+            "host": "host-1",
+            "boot_id": "boot-1",
+            "pid": 100,
+            "slots": 4,
+            "work_order_versions": [1],
+            "version": "0.1.0",
+            "catalogue": catalogue(),
+        }
+        answer = self._done("POST", "/api/v1/workers", registration, "worker")
+        self.names["worker"] = answer["worker_id"]
+        self._done("POST", "/api/v1/experiments", {"definition": definition()})
+        job = self._done("GET", "/api/v1/jobs", None)["items"][0]
+        claim = {
+            "job_id": job["id"],
+            "expected_attempt": 1,
+            "worker_id": self.names["worker"],
+            "slot": 0,
+        }
+        claimed = self._done("POST", "/api/v1/leases", claim, "worker")
+        self.names |= {"job": job["id"], "run": job["run_ids"][0]}
+        self.names["attempt"] = claimed["work_order"]["attempt_id"]
+        self.names["artifact"] = new_id("art")
+        self.tokens["attempt"] = claimed["token"]
+
+    def _done(self, method: str, path: str, body: Any, who: str = "user") -> Any:
+        answer = self.request(method, path, body, who)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+
+def unscheduled(pid: int) -> float:
+    """Returns the seconds for which a process was ready to run and other programs had the processors (Linux).
+
+    The main thread's and the longest of another thread, which may have held the interpreter meanwhile.
+    """
+    delays = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            _, delay, _ = (task / "schedstat").read_text().split()
+            delays[int(task.name)] = int(delay) / 1e9
+    return delays.pop(pid, 0.0) + max(delays.values(), default=0.0)
+
+
+@dataclass
+class Witness:
+    """Asks the server for something small again and again, from another address; keeps how long each answer took.
+
+    Time for which other programs had the processors is not counted: the tests run beside others.
+    """
+
+    target: Target
+    path: str = "/api/v1/session"
+    host: str = "127.0.0.9"
+    waits: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def watching(self) -> Iterator["Witness"]:
+        """Measures for as long as the block runs."""
+        self.waits, self.failures = [], []
+        ended = threading.Event()
+        thread = threading.Thread(target=self._ask, args=(ended,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            ended.set()
+            thread.join(60)
+
+    @property
+    def longest(self) -> float:
+        """The longest wait in seconds."""
+        return max(self.waits, default=float("inf"))
+
+    def _ask(self, ended: threading.Event) -> None:
+        connection = self._connect()
+        while not ended.is_set():
+            began = self._now()
+            try:
+                connection.request("GET", self.path, headers=self._headers)
+                answer = connection.getresponse()
+                answer.read()
+                if answer.status != httpx.codes.OK:
+                    self.failures.append(f"status {answer.status}")
+            except (OSError, http.client.HTTPException) as error:
+                self.failures.append(type(error).__name__)
+                connection.close()
+                connection = self._connect()
+            self.waits.append(self._now() - began)
+            ended.wait(0.005)
+        connection.close()
+
+    def _now(self) -> float:
+        served = unscheduled(self.target.processes["server"].pid)
+        return time.perf_counter() - served - unscheduled(os.getpid())
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.target.tokens['user']}"}
+
+    def _connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.target.port, timeout=30, source_address=(self.host, 0))
+
+
+def shortest_hold(witness: Witness, attack: Callable[[], None], *, tries: int = 4) -> float:
+    """Returns how long others had to wait while `attack` ran: the least of some tries, since a busy machine makes them wait too."""
+    least = float("inf")
+    for _ in range(tries):
+        with witness.watching():
+            time.sleep(0.02)
+            attack()
+        assert not witness.failures, witness.failures[:3]
+        least = min(least, witness.longest)
+        if least <= PATIENCE:
+            break
+    return least
+
+
+_addresses = itertools.count(1)
+
+
+def send(target: Target, method: str, path: str, body: bytes, who: str) -> int:
+    """Sends one prepared body on a connection of its own, each from another address; returns the answer's status."""
+    address = f"127.1.{next(_addresses) // 250 % 250}.{next(_addresses) % 250 + 1}"
+    connection = http.client.HTTPConnection("127.0.0.1", target.port, 120, source_address=(address, 0))
+    headers = {"Content-Type": "application/json"}
+    if who != "anonymous":
+        headers["Authorization"] = f"Bearer {target.tokens[who]}"
+    try:
+        connection.request(method, path.format(**target.names), body, headers)
+        answer = connection.getresponse()
+        answer.read()
+    except (ConnectionError, http.client.HTTPException):
+        return 413  # the server answered before it had read all, and closed
+    else:
+        return answer.status
+    finally:
+        connection.close()
+
+
+def dumped(value: Any) -> bytes:
+    """Returns the shortest JSON of a value."""
+    return json.dumps(value, separators=(",", ":")).encode()
