@@ -7,7 +7,6 @@ once, the trainings save on their own. With `--on-stop keep`, or on SIGQUIT, it 
 state directory adopts them. So it is after SIGKILL.
 """
 
-import fcntl
 import logging
 import os
 import signal
@@ -24,14 +23,14 @@ from kombu.entity import Queue
 from palestra.contract.work_order import RegistrationAnswer
 from workers.machine.agent import Agent, take_census
 from workers.machine.broker import SETTINGS, install_transport, masked, real_url
-from workers.machine.options import USAGE, UsageError, WorkerOptions, parse_options
+from workers.machine.options import UsageError, WorkerOptions, parse_options
+from workers.machine.state_lock import StateLock
 from workers.machine.worker_log import configure, get_logger
 from workers.slots import Slots
 from workers.tasks import Ring, RingSettings
 
 _MAX_PROCESSES: Final = 4
 """Processes that answer doorbells. Answering takes a second, so a few serve any number of slots."""
-_LOCK_SECONDS: Final = 15.0
 _SECOND_LOOK_SECONDS: Final = 5.0
 
 
@@ -41,17 +40,20 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         options = parse_options(arguments)
-        lock = _lock_state(options.state_directory)
+        lock = StateLock(options.state_directory)
     except UsageError as error:
-        sys.stderr.write(f"palestra worker: {error}\n")
-        return USAGE
+        return _refused(error)
     try:
         return _Worker(options).run()
     except UsageError as error:
-        sys.stderr.write(f"palestra worker: {error}\n")
-        return USAGE
+        return _refused(error)
     finally:
-        os.close(lock)
+        lock.release()
+
+
+def _refused(error: UsageError) -> int:
+    sys.stderr.write(f"palestra worker: {error}\n")
+    return error.exit_status
 
 
 def make_app(broker: str, queue: str, ring: Ring | None = None) -> Celery:
@@ -207,32 +209,6 @@ def drain(state_directory: Path, seconds: float) -> bool:
             return False
         time.sleep(0.1)
     return True
-
-
-def _lock_state(directory: Path) -> int:
-    """Takes the state directory for this worker; waits a little, since the processes of a killed one may not be gone yet.
-
-    Raises:
-        UsageError: If another worker has it.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(directory / "worker.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise UsageError(f"cannot write to the state directory {directory}: {error.strerror}") from None
-    deadline = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                owner = os.pread(descriptor, 32, 0).decode() or "unknown"
-                raise UsageError(f"the state directory {directory} is used by the worker with pid {owner}: stop it first") from None
-            time.sleep(0.2)
-        else:
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-            return descriptor
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ from workers.machine.sampling import list_gpus
 USAGE: Final = 2
 """Exit status of a worker that was started wrongly: starting it again would not help."""
 
+BUSY: Final = 75
+"""Exit status of a worker that must wait for another one to end (`EX_TEMPFAIL`): starting it again later helps."""
+
 DRAIN_SECONDS: Final = 80.0
 
 _POOL: Final[TypeAdapter[str]] = TypeAdapter(Name)
@@ -27,6 +30,14 @@ OnStop = Literal["drain", "keep"]
 
 class UsageError(Exception):
     """The worker was started wrongly; the message is one line that a user can act on."""
+
+    exit_status = USAGE
+
+
+class StateBusyError(UsageError):
+    """Another worker has the state directory."""
+
+    exit_status = BUSY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ from typing import Final
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PROC: Final = Path("/proc")
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+"""Loaded once: a forked process must not wait for the loader's lock."""
 _STATE_FIELD: Final = 0
 _PARENT_FIELD: Final = 1
 _SESSION_FIELD: Final = 3
@@ -78,6 +80,44 @@ def die_with_parent(parent_pid: int) -> bool:
     """Has the kernel kill this process when its parent's thread ends; false if the parent is gone already."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     return os.getppid() == parent_pid
+
+
+def end_lock_heirs(path: Path) -> list[ProcessIdentity]:
+    """Kills the processes that hold the `flock` of a process that is gone: they inherited its open file. Returns them.
+
+    A process that took the lock itself is left alone, and so are all that inherited the lock from a process that still has the file open.
+    """
+    holders = {pid: locker for pid in _pids() if pid != os.getpid() and (locker := _locker(pid, path)) is not None}
+    heirs = [pid for pid, locker in holders.items() if locker not in holders]
+    found = [ProcessIdentity(pid, int(fields[_START_FIELD]), boot_id()) for pid in heirs if (fields := _stat(pid)) is not None]
+    return [identity for identity in found if identity.send(signal.SIGKILL)]
+
+
+def _locker(pid: int, path: Path) -> int | None:
+    """Returns which process took the lock that `pid` holds on the file at `path`; `None` if it holds none."""
+    try:
+        descriptors = [entry.name for entry in (_PROC / str(pid) / "fd").iterdir()]
+    except OSError:  # it is gone, or another user's
+        return None
+    open_here = [name for name in descriptors if _is_same_file(_PROC / str(pid) / "fd" / name, path)]
+    lockers = [_flock_of(_PROC / str(pid) / "fdinfo" / name) for name in open_here]
+    return next((locker for locker in lockers if locker), None)
+
+
+def _is_same_file(link: Path, path: Path) -> bool:
+    try:
+        return link.samefile(path)
+    except OSError:
+        return False
+
+
+def _flock_of(information: Path) -> int:
+    """Returns who took the lock of an open file, as the kernel tells it; 0 for a file without one."""
+    for line in _read_lines(information):
+        fields = line.split()  # lock: 1: FLOCK ADVISORY WRITE <pid> <device>:<inode> 0 EOF
+        if len(fields) > 5 and fields[0] == "lock:" and fields[2] == "FLOCK" and fields[5].isdigit():
+            return int(fields[5])
+    return 0
 
 
 def adopt_orphans() -> None:
@@ -177,6 +217,5 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if _LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl failed")

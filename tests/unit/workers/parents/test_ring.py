@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from conftest import make_work_order, wait_for
 from scripted_server import ScriptedServer
@@ -118,6 +119,53 @@ def grant_once(server: ScriptedServer, **changes: Any) -> None:
 def long_training() -> dict[str, Any]:
     agent = {"name": "dqn", "learning_starts": 100, "hidden_sizes": [16]}
     return {"kind": "rl", "name": "long", "env": {"id": "CartPole-v1"}, "agent": agent, "loop": {"env_steps": 10_000_000}}
+
+
+PAUSED_FORKS = """
+import os, pathlib, sys, time
+from workers.celery_app import main
+
+flag, paused = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+
+def pause():
+    if flag.exists():
+        with paused.open("a") as file:
+            file.write(f"{os.getpid()}\\n")
+    while flag.exists():
+        time.sleep(0.02)
+
+os.register_at_fork(after_in_child=pause)  # before the worker's own hook, which is registered by main
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_children_that_were_forked_as_their_worker_died_do_not_keep_the_next_one_out(bench: Bench, server: ScriptedServer, goes_on: bool):
+    """Line 15.3: killed between fork and the child's death signal. Such a child ends by itself; one that cannot, is ended."""
+    bench.start_broker()
+    flag, paused = bench.directory / "pause", bench.directory / "paused"
+    places = ["--server", server.url, "--token-file", str(bench.token), "--state-dir", str(bench.state), "--slots", "2"]
+    worker = bench._start("worker", [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused), *places])
+    bench.ring()
+    wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}", 40)
+    flag.touch()
+    for child in psutil.Process(worker.pid).children():
+        child.kill()
+    wait_for(lambda: paused.exists() and paused.read_text().count("\n") == 2, "children are forked anew", 20)
+    worker.kill()
+    worker.wait()
+    children = [psutil.Process(int(pid)) for pid in paused.read_text().split()]
+    if goes_on:
+        flag.unlink()
+        wait_for(lambda: all(map(_is_gone, children)), "the children end by themselves", 10)
+    bench.start_worker()
+    assert bench.processes[-1].poll() is None, bench.log("worker")
+    assert ("worker.ended_leftover" in bench.log("worker")) is not goes_on
+    wait_for(lambda: all(map(_is_gone, children)), "nothing is left of the first worker", 10)
+
+
+def _is_gone(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.slow
@@ -360,5 +408,6 @@ def test_it_waits_for_the_server_and_says_why(bench: Bench, server: ScriptedServ
             str(bench.state),
         ],
     )
-    assert second.wait(40) == 2
+    assert second.wait(40) == 75
+    assert worker.poll() is None, "a lock that its owner holds is no leftover"
     assert f"pid {worker.pid}" in bench.log("second")
