@@ -3,14 +3,14 @@
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 from urllib.parse import quote
 
 from palestra.connection import Connection
 from palestra.contract.access import SessionView
 from palestra.contract.definition import BuiltinCode, Code, Definition
 from palestra.contract.names import EvaluationSource, ExportFormat, Schedule
-from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest, Submission
+from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest, RetryRequest, Submission
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.resources import (
     ArtifactKind,
@@ -23,6 +23,7 @@ from palestra.contract.resources import (
     JobView,
     PoolView,
     ProvenanceView,
+    ResumeAction,
     RunDetail,
     RunView,
     SnapshotView,
@@ -231,9 +232,31 @@ class Client:
         """Ends the job's attempt with a snapshot; `resume` goes on from there."""
         return self._act(job_id, "pause", reason)
 
-    def resume(self, job_id: str, reason: str = "") -> JobView:
-        """Queues a paused job again."""
-        return self._act(job_id, "resume", reason)
+    def resume(self, job_id: str, reason: str = "", *, allow_code_change: bool = False) -> JobView:
+        """Queues a paused job again; `allow_code_change` with the workers' code, where it is not the experiment's."""
+        if not allow_code_change:
+            return self._act(job_id, "resume", reason)
+        action = ResumeAction(reason=reason, allow_code_change=True)
+        return self._connection.post(JobView, f"/jobs/{_part(job_id)}:resume", action)
+
+    def retry(
+        self,
+        run_id: str,
+        *,
+        origin: Literal["newest", "start"] = "newest",
+        allow_code_change: bool = False,
+        reason: str = "",
+    ) -> JobView:
+        """Queues another training of a run that failed or was cancelled, with the options of the one before.
+
+        Args:
+            run_id: Run.
+            origin: `newest` goes on from the newest verified snapshot, from the start where there is none; `start` begins anew.
+            allow_code_change: Whether with the workers' code, where it is not the experiment's.
+            reason: Kept in the audit log.
+        """
+        request = RetryRequest(origin=origin, allow_code_change=allow_code_change, reason=reason)
+        return self._connection.post(JobView, f"/runs/{_part(run_id)}:retry", request, key=str(uuid.uuid4()))
 
     def cancel(self, job_id: str, reason: str = "") -> JobView:
         """Ends a job for good; a training saves a snapshot first."""

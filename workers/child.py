@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from palestra.contract.definition import Definition, definition_hash
+from palestra.contract.definition import Definition, EntrypointCode, definition_hash
 from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
@@ -74,6 +74,8 @@ class Attempt:
     resume_quality: ResumeQuality = ResumeQuality.FRESH
     clock: ClockView | None = None
     device: str = "cpu"
+    other_code: EntrypointCode | None = None
+    """The code that runs, where it is not the one of the work order."""
     ends: dict[int, RunEnd] = field(default_factory=dict)
     """Of the runs of a pack that have ended, by their place in it: also where another one fails later."""
 
@@ -107,7 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def execute(attempt: Attempt) -> AttemptReport:
     """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
     try:
-        check_code(attempt.order.definition, attempt.order.code)
+        order = attempt.order
+        attempt.other_code = check_code(order.definition, order.code, allow_change=order.allow_code_change)
         _check_formats(attempt)
         attempt.device = prepare_process(attempt.order.resources, attempt.order.runs[0].seed)
         return _WORK[attempt.order.schedule](attempt)
@@ -147,6 +150,8 @@ def _train_pack(attempt: Attempt) -> AttemptReport:
         contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
         pack = assemble_pack(contexts, starts, stack)
         attempt.clock = pack.trainings[0].engine.clock
+        for training in pack.trainings:
+            _note_code(attempt, training)
         qualities = [_resumed(training, snapshot) for training, snapshot in zip(pack.trainings, snapshots, strict=True)]
 
         def left(index: int) -> None:
@@ -204,7 +209,16 @@ def _test(attempt: Attempt) -> AttemptReport:
 def _training(attempt: Attempt, sink: Sink, snapshots: Path) -> Training:
     training = assemble_training(_context(attempt, attempt.run, sink, snapshots))
     attempt.clock = training.engine.clock
+    _note_code(attempt, training)
     return training
+
+
+def _note_code(attempt: Attempt, training: Training) -> None:
+    if attempt.other_code is not None:
+        version, digest = attempt.other_code.version, attempt.other_code.digest[:12]
+        distribution = attempt.other_code.distribution
+        message = f"This attempt runs other code than the experiment's: {distribution} {version} (digest {digest})"
+        training.recorder.note("code_changed", message)
 
 
 def _context(attempt: Attempt, run: RunOrder, sink: Sink, snapshots: Path) -> TrainingContext:
@@ -330,7 +344,9 @@ def _report(attempt: Attempt, outcome: Outcome, cause: Cause, failure: Failure |
 
 
 def _provenance(attempt: Attempt) -> dict[str, Any]:
+    other = attempt.other_code
     return {
+        **({} if other is None else {"other_code": other.model_dump(mode="json")}),
         "started": attempt.started,
         "ended": datetime.now(UTC).isoformat(),
         "versions": versions(),

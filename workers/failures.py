@@ -9,7 +9,7 @@ import torch
 
 from palestra.contract.states import Cause
 from palestra.contract.work_order import Failure
-from workers.core.errors import EnvironmentFailedError, NumericalFailureError, PartNotFoundError, WorkerError
+from workers.core.errors import CodeChangedError, EnvironmentFailedError, NumericalFailureError, PartNotFoundError, WorkerError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -32,6 +32,8 @@ def _cause_of(error: BaseException) -> Cause:
             return Cause.DISK_FULL
         if isinstance(one, NumericalFailureError):
             return Cause.DIVERGED
+    if isinstance(error, CodeChangedError):
+        return Cause.CODE_CHANGED
     return Cause.IMPORT_ERROR if isinstance(error, ImportError | PartNotFoundError) else Cause.USER_EXCEPTION
 
 

@@ -9,7 +9,7 @@ _STOPPED: Final[Mapping[JobState, JobState]] = {JobState.CANCELLING: JobState.CA
 """What a person asked for is what the end of the attempt gives, however the attempt put it."""
 
 
-def path(state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool) -> tuple[JobState, ...]:
+def path(state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool, begun: bool = False) -> tuple[JobState, ...]:
     """Returns the states that the job passes, the last of which it stays in.
 
     Args:
@@ -17,11 +17,14 @@ def path(state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool) -> t
         outcome: How the attempt ended.
         cause: Why.
         requeue: Whether the retry rule queues the job again.
+        begun: Whether the job was paused or attempted before: then an attempt that was refused for its code pauses it again.
     """
     if outcome is Outcome.SUCCEEDED:
         return (JobState.SUCCEEDED,)
     if outcome in {Outcome.FAILED, Outcome.LOST}:
-        return _after_failure(state, cause, requeue=requeue)
+        if cause is not Cause.CODE_CHANGED or not begun:
+            return _after_failure(state, cause, requeue=requeue)
+        outcome = Outcome.PAUSED
     if state in _STOPPED:
         return (_STOPPED[state],)
     if outcome is Outcome.CANCELLED:

@@ -3,7 +3,7 @@
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -13,7 +13,7 @@ from app.db.models.jobs import Job
 from app.db.models.workers import Worker
 from app.db.repositories import workers as rows
 from app.domain import registered
-from app.domain.errors import InvalidError
+from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
 from palestra.contract.definition import BuiltinCode, Code, Definition, EntrypointCode, GitCode, RlDefinition
 from palestra.contract.documents import canonical_json
@@ -85,18 +85,60 @@ async def resolve(session: Session, principal: Principal, submission: Submission
     return submission.model_copy(update={"definition": definition, "code": code})
 
 
-async def check_job(session: Session, principal: Principal, pool: str, experiment: Experiment, request: JobRequest) -> None:
-    """Refuses a job on an experiment that no worker of the pool could work on, or only with other code.
+async def check_job(session: Session, experiment: Experiment, request: JobRequest, *, any_code: bool = False) -> None:
+    """Refuses a job on an experiment that no worker of its pool could work on, or only with other code.
+
+    Args:
+        session: A session.
+        experiment: The experiment.
+        request: The job, with its pool.
+        any_code: Whether other code than the experiment's will do.
 
     Raises:
         InvalidError: Like `resolve`.
     """
-    definition = load_definition(experiment.definition)
-    workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
-    registered.resolve(definition, _CODE.validate_json(canonical_json(experiment.code)), workers, pool)
+    assert request.pool is not None
+    pool, definition = request.pool, load_definition(experiment.definition)
+    workers = [_catalogue(worker) for worker in await rows.of_pool(session, experiment.project_id, pool)]
+    code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
+    registered.resolve(definition, code, workers, pool)
     check(definition, request.schedule, workers, pool)
     named = request.evaluate.formats if request.schedule is Schedule.EXPORT else None
     check_formats(named or definition.export.formats, workers, pool, "/evaluate/formats")
+
+
+async def check_same_code(session: Session, experiment: Experiment, pool: str) -> None:
+    """Refuses to go on with an experiment whose code all workers of a pool have changed.
+
+    What workers have is what they said when they registered; of one that changed since, the trainer
+    finds out, and the job is paused again.
+
+    Raises:
+        ConflictError: With the code `code_changed`.
+    """
+    workers = await rows.of_pool(session, experiment.project_id, pool)
+    others = [code for worker in workers for code in _other_codes(worker, experiment)]
+    if others and not any(_has_code(worker, experiment) for worker in workers):
+        made, there = experiment.code, others[-1]
+        raise ConflictError(
+            "code_changed",
+            f"The experiment was made with {made['distribution']} {made['version']} (digest {made['digest'][:12]}), "
+            f"the workers of the pool {pool} have version {there['version']} (digest {there['digest'][:12]}). "
+            "Put the code back and restart the worker, or resume with --allow-code-change.",
+        )
+
+
+def _other_codes(worker: Worker, experiment: Experiment) -> list[dict[str, Any]]:
+    same = experiment.code.get("distribution")
+    return [code for code in _codes(worker) if code["distribution"] == same and code != experiment.code]
+
+
+def _codes(worker: Worker) -> list[dict[str, Any]]:
+    return [part["code"] for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code")]
+
+
+def _has_code(worker: Worker, experiment: Experiment) -> bool:
+    return experiment.code in _codes(worker)
 
 
 async def is_for_another(session: Session, worker: Worker, job: Job, experiment: Experiment) -> bool:
@@ -105,11 +147,10 @@ async def is_for_another(session: Session, worker: Worker, job: Job, experiment:
     A job may need the code and the agent of its experiment, and formats to export in. Where nobody has it the job is not held
     back: the worker tells in its failure what it has instead, or what to install.
     """
-    formats = _formats(job, experiment)
-    if _has(worker, experiment, formats):
+    if _has(worker, job, experiment):
         return False
     known = await rows.of_pool(session, worker.project_id, worker.pool)
-    others = [one for one in known if not one.draining and _has(one, experiment, formats)]
+    others = [one for one in known if not one.draining and _has(one, job, experiment)]
     silence = await rows.silence(session, [one.id for one in others]) if others else {}
     return any(silence[one.id] <= one.silent_seconds for one in others)
 
@@ -119,11 +160,12 @@ def _formats(job: Job, experiment: Experiment) -> frozenset[str]:
     return frozenset(named or load_definition(experiment.definition).export.formats)
 
 
-def _has(worker: Worker, experiment: Experiment, formats: frozenset[str]) -> bool:
-    if not formats <= set(worker.catalogue.get("export_formats", Catalogue().export_formats)):
+def _has(worker: Worker, job: Job, experiment: Experiment) -> bool:
+    written = worker.catalogue.get("export_formats", Catalogue().export_formats)
+    if not _formats(job, experiment) <= set(written):
         return False
     if experiment.code.get("kind") == "entrypoint":
-        return any(part["code"] == experiment.code for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code"))
+        return _has_code(worker, experiment) or (job.allow_code_change and bool(_other_codes(worker, experiment)))
     agents = {agent["name"] for agent in worker.catalogue.get("agents", ())}
     return experiment.kind != "rl" or not agents or experiment.agent in agents
 

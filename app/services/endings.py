@@ -3,6 +3,7 @@
 from app.db.engine import Session
 from app.db.models.jobs import Attempt, Job
 from app.db.repositories import attempts as rows
+from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import endings, retry
@@ -10,6 +11,7 @@ from app.domain.retry import History, Verdict
 from app.services import events, gate, views
 from app.services.gate import Why
 from palestra.contract.documents import canonical_json
+from palestra.contract.names import Schedule
 from palestra.contract.options import Limits
 from palestra.contract.states import AttemptState, Cause, JobState, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure
@@ -87,11 +89,20 @@ async def _follow(session: Session, job: Job, attempt: Attempt, actor: str, *, b
     verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
     await _stand_still(session, attempt)
     await job_rows.set_history(session, job, verdict.history)
-    states = endings.path(JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue)
+    begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
+    states = endings.path(JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun)
     for state in states:
         why = _why(attempt, actor, verdict, outcome, last=state is states[-1])
         await gate.move(session, job, state, why)
     await tell_attempt(session, job, attempt)
+
+
+async def _has_begun(session: Session, job: Job, attempt: Attempt) -> bool:
+    """Returns whether a training was paused or attempted before this attempt."""
+    if not Schedule(job.schedule).writes_training_state:
+        return False
+    moves = await audit.of_object(session, job.project_id, "job", job.id)
+    return attempt.number > 1 or any(row.data.get("to") == JobState.PAUSED for row in moves)
 
 
 def _judge(job: Job, outcome: Outcome, cause: Cause, lived: float) -> Verdict:

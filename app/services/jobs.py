@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from app.db.engine import QUEUE, Session, announce
@@ -24,7 +25,7 @@ from palestra.contract.states import Cause, JobState
 from palestra.contract.views import Page
 from palestra.contract.work_order import WORK_ORDER_VERSION
 
-__all__ = ["JobFilter", "PageRequest", "cancel", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
+__all__ = ["JobFilter", "PageRequest", "Start", "cancel", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
 
 _AUTO_PACK: Final = 16
 """Seeds of a pack whose size nobody named: more make each update slower than they save."""
@@ -80,8 +81,23 @@ def packs_of(runs: Sequence[Run], options: JobOptions, agent: str) -> list[Seque
     return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
 
 
-async def submit(session: Session, principal: Principal, run_id: str, request: JobRequest) -> JobView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How the first attempt of a job begins."""
+
+    afresh: bool = False
+    allow_code_change: bool = False
+
+
+async def submit(session: Session, principal: Principal, run_id: str, request: JobRequest, start: Start | None = None) -> JobView:
     """Queues a schedule on an existing run.
+
+    Args:
+        session: A writing session.
+        principal: Who asks.
+        run_id: Run.
+        request: Schedule and options; without a pool the one of the run's training is taken.
+        start: Where a training begins; `None` goes on from the newest snapshot, with the same code.
 
     Raises:
         NotFoundError: If the project has no such run, or the run no such snapshot.
@@ -94,13 +110,14 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
     assert experiment is not None
     pool = request.pool or await _training_pool(session, run)
     request = request.model_copy(update={"pool": pool})
-    await catalogue.check_job(session, principal, pool, experiment, request)
+    start = start or Start()
+    await catalogue.check_job(session, experiment, request, any_code=start.allow_code_change)
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
     elif not request.schedule.starts_runs and await _must_have_snapshot(session, run, request.schedule):
         await snapshots.resolve(session, run.id, request.evaluate.snapshot)
     leads = request.schedule.writes_training_state or (request.schedule.starts_runs and run.id not in await rows.trained(session, [run.id]))
-    columns = _columns(principal, run.experiment_id, request, request.schedule)
+    columns = {**_columns(principal, run.experiment_id, request, request.schedule), **asdict(start)}
     evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
     (job,) = await rows.insert(session, [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}], {job_id: [run.id]})
     if leads:
@@ -191,19 +208,31 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
     return await _view(session, job)
 
 
-async def resume(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
+async def resume(session: Session, principal: Principal, job_id: str, reason: str = "", *, allow_code_change: bool = False) -> JobView:
     """Puts a paused job back into the queue. Resuming a job that waits or works changes nothing.
 
     Raises:
         NotFoundError: If the project has none of that id.
-        ConflictError: If the job has ended, is being cancelled, or has not come to rest yet after a pause.
+        ConflictError: If the job has ended, is being cancelled, or has not come to rest yet after a pause;
+            `code_changed` if the workers have other code than the experiment's and that is not allowed.
     """
     job = await _find(session, principal, job_id, lock=True)
     if job.state == JobState.PAUSING:
         raise ConflictError("still_pausing", "The job is saving its snapshot. Resume it once it is paused.")
     if job.state not in {JobState.QUEUED, JobState.STARTING, JobState.RUNNING}:
+        await _check_code(session, job, allow=allow_code_change)
         await gate.move(session, job, JobState.QUEUED, _wish(principal, reason))
     return await _view(session, job)
+
+
+async def _check_code(session: Session, job: Job, *, allow: bool) -> None:
+    if allow and not job.allow_code_change:
+        job.allow_code_change = True
+        await session.flush()
+    if not job.allow_code_change:
+        experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
+        assert experiment is not None
+        await catalogue.check_same_code(session, experiment, job.pool)
 
 
 async def cancel(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:

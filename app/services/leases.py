@@ -145,7 +145,8 @@ def _training_order(run: Run, fence: int, snapshot: SnapshotRef | None) -> RunOr
 async def _run_orders(session: Session, job: Job, runs: list[Run]) -> list[RunOrder]:
     if Schedule(job.schedule).writes_training_state:
         fences = await rows.raise_fences(session, [run.id for run in runs])
-        return [_training_order(run, fences[run.id], await snapshots.newest_verified(session, run.id)) for run in runs]
+        afresh = job.afresh and job.attempt == 0
+        return [_training_order(run, fences[run.id], None if afresh else await snapshots.newest_verified(session, run.id)) for run in runs]
     if Schedule(job.schedule).starts_runs:
         return [RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=run.fence) for run in runs]
     options = EvaluateOptions.model_validate_json(canonical_json(job.evaluate or {}))
@@ -254,6 +255,7 @@ async def _work_order(session: Session, job: Job, attempt: Attempt, orders: list
         "code": experiment.code,
         "resources": job.resources,
         "limits": job.limits,
+        "allow_code_change": job.allow_code_change,
         "runs": [order.model_dump(mode="json") for order in orders],
     }
     return WorkOrder.model_validate_json(canonical_json(document))

@@ -156,6 +156,7 @@ async def job_views(session: Session, rows: Sequence[Job]) -> list[JobView]:
             {
                 **_columns(row, "id", "experiment_id", "schedule", "state", "cause", "failure", "pool", "priority"),
                 **_columns(row, "resources", "limits", "evaluate", "created_at", "started_at", "finished_at"),
+                **_columns(row, "afresh", "allow_code_change"),
                 "run_ids": runs[row.id],
                 "attempts": row.attempt,
                 "worker_id": workers.get(row.id),
@@ -221,6 +222,7 @@ async def attempt_views(session: Session, rows: Sequence[Attempt]) -> list[Attem
                 **_columns(row, "id", "job_id", "number", "worker_id", "slot", "state", "outcome", "cause", "failure"),
                 **_columns(row, "resume_quality", "started_at", "ended_at", "acked_seq"),
                 "worker_name": names[row.worker_id],
+                "other_code": (row.provenance or {}).get("other_code"),
                 "fences": {run.run_id: run.fence for run in carried[row.id]},
                 "resumed_from": {run.run_id: run.snapshot_id if run.training else None for run in carried[row.id]},
             },

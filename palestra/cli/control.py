@@ -1,10 +1,11 @@
 """Commands that change what is queued, runs or is listed.
 
-`palestra pause | resume | cancel | evaluate | test | export | archive | unarchive`.
+`palestra pause | resume | retry | cancel | evaluate | test | export | archive | unarchive`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final, cast, get_args
+from functools import partial
+from typing import Annotated, Final, Literal, cast, get_args
 
 import typer
 
@@ -22,6 +23,7 @@ Target = Annotated[str, typer.Argument(metavar="JOB|RUN|EXPERIMENT", help="A job
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the result.")]
 Pool = Annotated[str | None, typer.Option(help="Pool of workers; the one of the run's training by default.")]
 Snapshot = Annotated[str, typer.Option(help="newest, best or the ID of a snapshot.")]
+CodeChange = Annotated[bool, typer.Option("--allow-code-change", help="Go on with the workers' code where it is not the experiment's.")]
 Reason = Annotated[str, typer.Option(help="Kept with the change.")]
 
 _DONE: Final = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
@@ -31,7 +33,7 @@ _NEEDS: Final = {"pause": frozenset(JobState) - FINAL_JOB_STATES - {JobState.PAU
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (pause, resume, cancel, evaluate, export, archive, unarchive):
+    for command in (pause, resume, retry, cancel, evaluate, export, archive, unarchive):
         app.command()(command)
     app.command("test")(try_out)
 
@@ -42,10 +44,36 @@ def pause(target: Target, reason: Reason = "", server: Server = None, token_file
         _act(client, client.pause, "pause", target, reason=reason, as_json=json)
 
 
-def resume(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+def resume(
+    target: Target,
+    reason: Reason = "",
+    allow_code_change: CodeChange = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
     """Queues what was paused again."""
     with connect(server, token_file) as client:
-        _act(client, client.resume, "resume", target, reason=reason, as_json=json)
+        action = partial(client.resume, allow_code_change=allow_code_change)
+        _act(client, action, "resume", target, reason=reason, as_json=json)
+
+
+def retry(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run that failed or was cancelled.")],
+    origin: Annotated[
+        Literal["newest", "start"],
+        typer.Option("--from", help="Go on from the newest verified snapshot, or begin anew."),
+    ] = "newest",
+    reason: Reason = "",
+    allow_code_change: CodeChange = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Trains a failed run again: from its newest snapshot, or from the start where it has none."""
+    with connect(server, token_file) as client:
+        job = client.retry(run, origin=origin, allow_code_change=allow_code_change, reason=reason)
+        emit_json(job) if json else say(f"queued  {job.id}")
 
 
 def cancel(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:

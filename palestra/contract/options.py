@@ -143,6 +143,20 @@ GIT_CODE_IS_NOT_TAKEN: Final = (
 )
 
 
+class RetryRequest(Document):
+    """Another job for a run whose training failed or was cancelled, with the options of that training."""
+
+    origin: Literal["newest", "start"] = "newest"
+    """`newest` goes on from the newest verified snapshot, from the start where there is none; `start`
+    begins the training anew and supersedes all that the run has recorded."""
+
+    allow_code_change: bool = False
+    """Goes on with the code that the workers have, where this is not the experiment's."""
+
+    reason: Annotated[str, Field(max_length=500)] = ""
+    """Kept in the audit log."""
+
+
 class Submission(Document):
     """What a user submits: a definition, options for its jobs, and the code it runs. `examples/*.yaml` are such documents."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from palestra.contract.definition import Code, Definition
+from palestra.contract.definition import Code, Definition, EntrypointCode
 from palestra.contract.documents import Document
 from palestra.contract.names import Counter, EvaluationSource, Name, Schedule
 from palestra.contract.options import EvaluateOptions, Limits, Resources
@@ -166,6 +166,8 @@ class AttemptView(View):
     resumed_from: dict[str, str | None]
     """Snapshot that each run began from."""
     resume_quality: ResumeQuality | None
+    other_code: EntrypointCode | None = None
+    """Code that it ran with, where this is not the experiment's; known once it has ended."""
     started_at: datetime
     ended_at: datetime | None
     acked_seq: int
@@ -190,6 +192,10 @@ class JobView(View):
     resources: Resources
     limits: Limits
     evaluate: EvaluateOptions | None
+    afresh: bool = False
+    """Whether its first attempt begins at the start of the run, whatever snapshots there are."""
+    allow_code_change: bool = False
+    """Whether it may go on with other code than the experiment's."""
     attempts: int
     worker_id: str | None
     created_at: datetime
@@ -329,6 +335,13 @@ class CatalogueView(View):
 
 
 class JobAction(Document):
-    """Body of pause, resume and cancel."""
+    """Body of pause and cancel."""
 
     reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class ResumeAction(JobAction):
+    """Body of resume."""
+
+    allow_code_change: bool = False
+    """Goes on with the code that the workers have, where this is not the experiment's."""

@@ -78,6 +78,8 @@ class Cause(StrEnum):
     LEASE_EXPIRED = "lease_expired"
     POISON = "poison"
     STALE = "stale"
+    CODE_CHANGED = "code_changed"
+    """The worker has other code than the experiment was made with."""
 
 
 INFRASTRUCTURE_CAUSES: Final = frozenset({Cause.TRAINER_KILLED, Cause.WORKER_LOST, Cause.LEASE_EXPIRED})

@@ -92,6 +92,8 @@ class WorkOrder(Document):
     code: Code
     resources: Resources
     limits: Limits
+    allow_code_change: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the attempt may run other code than `code`; left out where it may not."""
     runs: Annotated[tuple[RunOrder, ...], Field(min_length=1, max_length=1_024)]
 
 

@@ -108,9 +108,41 @@ def test_a_worker_whose_code_changed_refuses_to_train_it(stack: Stack) -> None:
         ended = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
     finally:
         source.write_text(before)
-    assert ended["state"] == "failed"
+    assert (ended["state"], ended["cause"]) == ("failed", "code_changed")
     assert "submit the definition again" in ended["failure"]["message"]
     assert ended["progress"]["env_step"] == 0
+
+
+def test_a_run_whose_code_changed_during_its_pause_stays_paused_until_it_is_put_back(stack: Stack) -> None:
+    """Line 15.8: refused, not failed; allowed where asked for, and shown; a failed run is tried again by command."""
+    source = stack.directory / "site" / "tiny_agents" / "climber.py"
+    before = source.read_text()
+    (run,) = stack.submit(climber(5_000_000, noise=0.55))
+    running = stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 2_000, 60, "the run trains")
+    stack.post(f"jobs/{running['job_id']}:pause", {})
+    stack.wait_for_run(run["id"], lambda run: run["state"] == "paused", 60, "the run is paused")
+    try:
+        source.write_text(before + "\nCHANGED = 2\n")
+        stack.palestra("resume", run["id"])
+        found = stack.wait_for_run(
+            run["id"], lambda run: (run["state"], run["cause"]) == ("paused", "code_changed"), 60, "it is paused again"
+        )
+        assert "--allow-code-change" in found["failure"]["message"]
+        assert found["job_id"] == running["job_id"]
+        stack.palestra("resume", run["id"], "--allow-code-change")
+        stack.wait_for_run(run["id"], lambda run: run["state"] == "running", 60, "it goes on with the other code")
+        stack.palestra("cancel", run["id"])
+        stack.wait_for_run(run["id"], lambda run: run["state"] == "cancelled", 60, "it is cancelled")
+    finally:
+        source.write_text(before)
+    other = stack.get(f"runs/{run['id']}")["attempts"][-1]["other_code"]
+    assert other["distribution"] == "tiny-agents"
+    stack.palestra("retry", run["id"])
+    going = stack.wait_for_run(run["id"], lambda run: run["state"] in {"running", "succeeded"}, 60, "it is tried again")
+    assert going["resume_quality"] == "statistical", "from its newest snapshot"
+    assert going["attempts"][-1]["resumed_from"][run["id"]] is not None
+    if going["state"] == "running":
+        stack.palestra("cancel", run["id"])
 
 
 def test_a_test_job_goes_through_everything_that_such_an_agent_can(stack: Stack) -> None:

@@ -11,10 +11,10 @@ from app.db.models import Membership, Project, User
 from app.db.repositories import attempts as attempt_rows
 from app.domain.principal import Principal
 from app.domain.secrets import derivation_key
-from app.services import experiments, jobs, leases, runs, workers
+from app.services import experiments, jobs, leases, retries, runs, workers
 from app.settings import Settings
 from palestra.contract.names import Schedule, Scope, new_id
-from palestra.contract.options import JobRequest, Submission
+from palestra.contract.options import JobRequest, RetryRequest, Submission
 from palestra.contract.resources import ExperimentDetail, JobView, RunDetail
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import (
@@ -151,10 +151,15 @@ class World:
         async with self.database.write() as session:
             return await jobs.pause(session, self.admin, job_id)
 
-    async def resume(self, job_id: str) -> JobView:
+    async def resume(self, job_id: str, *, allow_code_change: bool = False) -> JobView:
         """Resumes a job."""
         async with self.database.write() as session:
-            return await jobs.resume(session, self.admin, job_id)
+            return await jobs.resume(session, self.admin, job_id, allow_code_change=allow_code_change)
+
+    async def retry(self, run_id: str, **request: Any) -> JobView:
+        """Tries a failed run again."""
+        async with self.database.write() as session:
+            return await retries.retry(session, self.admin, run_id, RetryRequest(**request))
 
     async def cancel(self, job_id: str) -> JobView:
         """Cancels a job."""

@@ -11,7 +11,7 @@ from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, R
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from workers.agents.foreign import ForeignAgent
 from workers.build.distributions import Kind, RegisteredPart, discover
-from workers.core.errors import DefinitionError, PartNotFoundError
+from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
 from workers.core.protocols import Agent, AgentFactory
 from workers.core.types import AgentContext
 
@@ -84,22 +84,48 @@ def registered_part(kind: Kind, name: str) -> RegisteredPart:
     return found.parts[name]
 
 
-def check_code(definition: RlDefinition | SupervisedDefinition, code: BuiltinCode | EntrypointCode | GitCode) -> None:
+def check_code(
+    definition: RlDefinition | SupervisedDefinition,
+    code: BuiltinCode | EntrypointCode | GitCode,
+    *,
+    allow_change: bool = False,
+) -> EntrypointCode | None:
     """Refuses a definition whose registered parts are not the very code that the experiment was made with.
 
+    Args:
+        definition: Names the parts.
+        code: What the experiment was made with.
+        allow_change: Whether another version or digest of the same distribution will do.
+
+    Returns:
+        The code that is here, where it is not `code`.
+
     Raises:
-        DefinitionError: If name, version or digest of the distribution differ.
+        CodeChangedError: If name, version or digest of the distribution differ, or a part is not installed here any more.
+        DefinitionError: If the definition names none.
         PartNotFoundError: If a part is not installed here.
     """
-    parts = list(_registered_parts(definition))
+    parts = _installed(definition, code)
     if not parts and isinstance(code, EntrypointCode):
         raise DefinitionError(f"the experiment was made with parts of {code.distribution}, but its definition names none")
-    for part in parts:
-        if part.code != code:
-            raise DefinitionError(
-                f"the experiment was made with {_shown(code)}, this worker has {_shown(part.code)}: install the other one on the "
-                "workers of the pool, or submit the definition again to make an experiment with this one"
+    others = [part.code for part in parts if part.code != code]
+    for other in others:
+        if not (allow_change and isinstance(code, EntrypointCode) and other.distribution == code.distribution):
+            raise CodeChangedError(
+                f"the experiment was made with {_shown(code)}, this worker has {_shown(other)}: put the code back on the workers "
+                "of the pool and resume the run, resume it with --allow-code-change, or submit the definition again to make "
+                "an experiment with this code"
             )
+    return others[0] if others else None
+
+
+def _installed(definition: RlDefinition | SupervisedDefinition, code: BuiltinCode | EntrypointCode | GitCode) -> list[RegisteredPart]:
+    try:
+        return list(_registered_parts(definition))
+    except PartNotFoundError as error:
+        if not isinstance(code, EntrypointCode):
+            raise
+        raise CodeChangedError(f"the experiment was made with {_shown(code)}, and here {error}") from error
 
 
 def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterator[RegisteredPart]:

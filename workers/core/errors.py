@@ -19,6 +19,10 @@ class PartNotFoundError(WorkerError):
     """A part that the definition names cannot be imported or is not registered here."""
 
 
+class CodeChangedError(WorkerError):
+    """The code here is not the one that the experiment was made with."""
+
+
 class EnvironmentFailedError(WorkerError):
     """The environment raised, or broke the Gymnasium contract."""
 

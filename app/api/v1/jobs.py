@@ -12,7 +12,7 @@ from app.domain.paging import PageRequest
 from app.services import jobs
 from app.services.jobs import JobFilter
 from palestra.contract.names import Schedule
-from palestra.contract.resources import JobAction, JobView
+from palestra.contract.resources import JobAction, JobView, ResumeAction
 from palestra.contract.states import JobState
 from palestra.contract.views import Page
 
@@ -21,6 +21,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 JobPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "priority")))]
 Text = Annotated[str | None, Query(max_length=128)]
 Action = Annotated[JobAction, json_body(JobAction, required=False)]
+Resume = Annotated[ResumeAction, json_body(ResumeAction, required=False)]
 
 
 def job_filter(
@@ -55,9 +56,9 @@ async def pause_job(job_id: str, principal: Submitter, body: Action, session: Wr
 
 
 @router.post("/{job_id}:resume", responses={409: {}})
-async def resume_job(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
-    """Queues a paused job again."""
-    return await jobs.resume(session, principal, job_id, body.reason)
+async def resume_job(job_id: str, principal: Submitter, body: Resume, session: WriteSession) -> JobView:
+    """Queues a paused job again; refused where the workers have other code, unless that is allowed."""
+    return await jobs.resume(session, principal, job_id, body.reason, allow_code_change=body.allow_code_change)
 
 
 @router.post("/{job_id}:cancel", responses={409: {}})

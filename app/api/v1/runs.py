@@ -10,10 +10,10 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import evaluations, jobs, runs, snapshots
+from app.services import evaluations, jobs, retries, runs, snapshots
 from app.services.replay import Answer
 from palestra.contract.names import EvaluationSource
-from palestra.contract.options import JobRequest
+from palestra.contract.options import JobRequest, RetryRequest
 from palestra.contract.resources import EvaluationView, JobView, ProvenanceView, RunDetail, RunView, SnapshotView
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
@@ -21,6 +21,7 @@ from palestra.contract.views import Page
 router = APIRouter(prefix="/runs", tags=["runs"])
 
 RunPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "seed", "env_step")))]
+Retry = Annotated[RetryRequest, json_body(RetryRequest, required=False)]
 CreatedPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "env_step")))]
 
 
@@ -65,6 +66,17 @@ async def list_evaluations(
 ) -> Page[EvaluationView]:
     """Lists a run's evaluations, of one source or of all; superseded ones only on request."""
     return await evaluations.list_of_run(session, principal, run_id, page, superseded=superseded, source=source)
+
+
+@router.post("/{run_id}:retry", status_code=201, response_model=JobView, responses={409: {}})
+async def retry_run(run_id: str, principal: Submitter, body: Retry, session: WriteSession, once: OnceDep) -> Response:
+    """Queues another training of a failed or cancelled run, from its newest snapshot or from the start."""
+
+    async def change() -> Answer:
+        view = await retries.retry(session, principal, run_id, body)
+        return answer(view, 201, f"/api/v1/jobs/{view.id}")
+
+    return await once(change)
 
 
 @router.post("/{run_id}/jobs", status_code=201, response_model=JobView, responses={409: {}})

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, UniqueConstraint, text
+from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
@@ -37,6 +37,10 @@ class Job(Base):
     evaluate: Mapped[dict[str, Any] | None]
     """Options of the schedules that read a snapshot, with `snapshot` resolved to an id."""
     work_order_version: Mapped[int]
+    afresh: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether its first attempt begins at the start of the run, whatever snapshots there are."""
+    allow_code_change: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether its attempts may run other code than the experiment was made with."""
 
     attempt: Mapped[int] = mapped_column(default=0)
     """Number of the latest attempt; the next has one more."""

@@ -306,6 +306,8 @@ function makeJob(experiment: string, state: t.RunState): t.Job {
     resources: { compile: "auto", pack: "off", gpus: 0, cpu_threads: 1, memory_mib: null, evaluation: "inline" },
     limits: { wall_seconds: null, stall_seconds: 1800, grace_seconds: 120, max_attempts: 20 },
     evaluate: null,
+    afresh: false,
+    allow_code_change: false,
     attempts: state === "queued" ? 0 : 1,
     worker_id: state === "running" ? "wrk_a" : null,
     created_at: new Date(START).toISOString(),

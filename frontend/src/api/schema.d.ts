@@ -364,7 +364,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Job
-         * @description Queues a paused job again.
+         * @description Queues a paused job again; refused where the workers have other code, unless that is allowed.
          */
         post: operations["resume_job"];
         delete?: never;
@@ -667,6 +667,26 @@ export interface paths {
         get: operations["list_snapshots"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}:retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Run
+         * @description Queues another training of a failed or cancelled run, from its newest snapshot or from the start.
+         */
+        post: operations["retry_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1334,6 +1354,8 @@ export interface components {
             job_id: string;
             /** Number */
             number: number;
+            /** @description Code that it ran with, where this is not the experiment's; known once it has ended. */
+            other_code?: components["schemas"]["EntrypointCode"] | null;
             outcome: components["schemas"]["Outcome"] | null;
             resume_quality: components["schemas"]["ResumeQuality"] | null;
             /**
@@ -1575,7 +1597,7 @@ export interface components {
          * @description Why an attempt or a job ended. Retry is decided by this alone.
          * @enum {string}
          */
-        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale";
+        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed";
         /**
          * CemParameters
          * @description The cross-entropy method over the parameters of a policy, with noise that fades (Szita & Lorincz 2006); discrete or box actions.
@@ -2972,7 +2994,7 @@ export interface components {
         };
         /**
          * JobAction
-         * @description Body of pause, resume and cancel.
+         * @description Body of pause and cancel.
          */
         JobAction: {
             /**
@@ -3089,6 +3111,18 @@ export interface components {
          * @description A job.
          */
         JobView: {
+            /**
+             * Afresh
+             * @description Whether its first attempt begins at the start of the run, whatever snapshots there are.
+             * @default false
+             */
+            afresh: boolean;
+            /**
+             * Allow Code Change
+             * @description Whether it may go on with other code than the experiment's.
+             * @default false
+             */
+            allow_code_change: boolean;
             /** Attempts */
             attempts: number;
             cause: components["schemas"]["Cause"] | null;
@@ -4351,11 +4385,54 @@ export interface components {
             pack: ("auto" | "off") | number;
         };
         /**
+         * ResumeAction
+         * @description Body of resume.
+         */
+        ResumeAction: {
+            /**
+             * Allow Code Change
+             * @description Goes on with the code that the workers have, where this is not the experiment's.
+             * @default false
+             */
+            allow_code_change: boolean;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+        };
+        /**
          * ResumeQuality
          * @description How a training attempt began.
          * @enum {string}
          */
         ResumeQuality: "fresh" | "exact" | "statistical";
+        /**
+         * RetryRequest
+         * @description Another job for a run whose training failed or was cancelled, with the options of that training.
+         */
+        RetryRequest: {
+            /**
+             * Allow Code Change
+             * @description Goes on with the code that the workers have, where this is not the experiment's.
+             * @default false
+             */
+            allow_code_change: boolean;
+            /**
+             * Origin
+             * @description `newest` goes on from the newest verified snapshot, from the start where there is none; `start`
+             *     begins the training anew and supersedes all that the run has recorded.
+             * @default newest
+             * @enum {string}
+             */
+            origin: "newest" | "start";
+            /**
+             * Reason
+             * @description Kept in the audit log.
+             * @default
+             */
+            reason: string;
+        };
         /**
          * RlDefinition
          * @description A reinforcement-learning definition.
@@ -5800,6 +5877,12 @@ export interface components {
          * @description All that a trainer needs to execute one attempt. Holds no credential.
          */
         WorkOrder: {
+            /**
+             * Allow Code Change
+             * @description Whether the attempt may run other code than `code`; left out where it may not.
+             * @default false
+             */
+            allow_code_change: boolean;
             /** Attempt Id */
             attempt_id: string;
             /** Attempt Number */
@@ -7522,7 +7605,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["JobAction"];
+                "application/json": components["schemas"]["ResumeAction"];
             };
         };
         responses: {
@@ -8891,6 +8974,116 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retry_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Repeats of a request with one key change nothing. */
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RetryRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

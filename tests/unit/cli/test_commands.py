@@ -377,3 +377,24 @@ def test_formats_that_are_none(palestra: Run, formats: tuple[str, ...], sentence
     """Line 15.9."""
     code, _, err = palestra("export", RUN, *(part for name in formats for part in ("--format", name)))
     assert (code, sentence in " ".join(err.split())) == (2, True)
+
+
+def test_retry(peer: Peer, palestra: Run) -> None:
+    """Line 15.8."""
+    peer.on("POST", f"/runs/{RUN}:retry", Answer(201, samples.job(state="queued")))
+    assert palestra("retry", RUN)[:2] == (0, f"queued  {JOB}\n")
+    assert peer.asked[0].body == {"origin": "newest", "allow_code_change": False, "reason": ""}
+    code, out, _ = palestra("retry", RUN, "--from", "start", "--allow-code-change", "--reason", "why", "--json")
+    assert (code, json.loads(out)["id"]) == (0, JOB)
+    assert peer.asked[1].body == {"origin": "start", "allow_code_change": True, "reason": "why"}
+    assert palestra("retry", RUN, "--from", "middle")[0] == 2
+
+
+def test_resume_with_other_code(peer: Peer, palestra: Run) -> None:
+    """Line 15.8."""
+    refusal = problem(409, "code_changed", "The experiment was made with tiny 1.0.")
+    peer.on("POST", f"/jobs/{JOB}:resume", Answer(409, refusal), Answer(200, samples.job(state="queued")))
+    code, _, err = palestra("resume", JOB)
+    assert (code, "made with tiny 1.0" in err) == (1, True)
+    assert palestra("resume", JOB, "--allow-code-change")[0] == 0
+    assert peer.asked[1].body == {"reason": "", "allow_code_change": True}

@@ -20,7 +20,7 @@ from tests.support.trainings import Trained, definition, load, work_order
 from workers.agents.foreign import ForeignAgent
 from workers.build import distributions, registry
 from workers.build.distributions import digest_of, discover
-from workers.core.errors import DefinitionError, PartNotFoundError
+from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
 from workers.core.types import AgentContext
 from workers.entrypoints.jobs import native
 from workers.envs.make import make_vector
@@ -102,16 +102,28 @@ def test_a_name_that_two_distributions_claim_is_nobodys(installed: Path) -> None
 def test_a_worker_refuses_other_code_than_it_has(installed: Path) -> None:
     registry.check_code(rl(), code())
     for other in (code().model_copy(update={"digest": "0" * 64}), code().model_copy(update={"version": "1.3.0"}), BuiltinCode()):
-        with pytest.raises(DefinitionError, match=r"this worker has tiny-agents 1\.2\.0 .*submit the definition again"):
+        with pytest.raises(CodeChangedError, match=r"this worker has tiny-agents 1\.2\.0 .*submit the definition again"):
             registry.check_code(rl(), other)
-    with pytest.raises(DefinitionError, match="the work tree at aaaaaaaaaaaa"):
+    with pytest.raises(CodeChangedError, match="the work tree at aaaaaaaaaaaa"):
         registry.check_code(rl(), GitCode(kind="git", head="a" * 40))
-    with pytest.raises(PartNotFoundError, match="no installed distribution registers 'other'"):
+    with pytest.raises(CodeChangedError, match="no installed distribution registers 'other'"):
         registry.check_code(rl({"name": "other"}), code())
+    with pytest.raises(PartNotFoundError, match="no installed distribution registers 'other'"):
+        registry.check_code(rl({"name": "other"}), BuiltinCode())
     builtin = rl({"name": "dqn"})
     registry.check_code(builtin, BuiltinCode())
     with pytest.raises(DefinitionError, match="names none"):
         registry.check_code(builtin, code())
+
+
+def test_other_code_of_the_same_distribution_can_be_allowed(installed: Path) -> None:
+    """Line 15.8: what runs instead is told."""
+    newer = code().model_copy(update={"digest": "0" * 64, "version": "1.3.0"})
+    assert registry.check_code(rl(), code(), allow_change=True) is None
+    assert registry.check_code(rl(), newer, allow_change=True) == code()
+    stranger = newer.model_copy(update={"distribution": "other-agents"})
+    with pytest.raises(CodeChangedError, match="made with other-agents"):
+        registry.check_code(rl(), stranger, allow_change=True)
 
 
 def test_a_factory_gets_its_model_of_parameters(installed: Path) -> None:
@@ -199,7 +211,7 @@ def test_registered_functions_train_a_supervised_definition_to_the_same_bits_aft
     }
     document = {"kind": "supervised", "name": "line", "loop": {"updates": 60}, "evaluation": {"every_updates": 20}, **named}
     registry.check_code(read_definition(json.dumps(document)), code())
-    with pytest.raises(DefinitionError, match="made with built-in parts"):
+    with pytest.raises(CodeChangedError, match="made with built-in parts"):
         registry.check_code(read_definition(json.dumps(document)), BuiltinCode())
     order = work_order(document)
     straight = Trained(order, tmp_path / "straight").run()
