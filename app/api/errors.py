@@ -18,6 +18,7 @@ from app.domain.errors import (
     ForbiddenError,
     InvalidError,
     NotFoundError,
+    StorageFullError,
     TooLargeError,
     TooManyRequestsError,
     UnauthenticatedError,
@@ -39,6 +40,7 @@ _SENTENCES: Final[Mapping[int, tuple[str, str]]] = {
     421: ("misdirected", "This server does not answer for that host name. Add it to `allowed_hosts`."),
     500: ("internal_error", "The server failed. Nothing was changed; the server's log has the request_id."),
     503: ("unavailable", "The server cannot serve this now. Try again in a moment."),
+    507: ("storage_full", "A disk of the server is full. Free some space on it; the same request succeeds then."),
 }
 
 
@@ -183,6 +185,7 @@ _STATUS: Final[Mapping[type[DomainError], int]] = {
     TooLargeError: 413,
     TooManyRequestsError: 429,
     UnavailableError: 503,
+    StorageFullError: 507,
 }
 
 _Handler = Callable[[Request, Exception], Awaitable[Response]]

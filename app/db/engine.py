@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
-from app.db import sqlite
+from app.db import faults, sqlite
+from app.domain.errors import StorageFullError
 
 Session = AsyncSession
 """What services and repositories are handed. They never commit."""
@@ -47,6 +48,8 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
         self.engine: Final = _create_engine(url, pool_size)
         self.listeners: Final[list[OnCommit]] = []
+        self.is_full = False
+        """Whether the latest transaction that wrote failed because the database's disk is full."""
         self._read: Final = async_sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
         writing = self.engine.execution_options(palestra_writes=True)
         self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
@@ -64,16 +67,35 @@ class Database:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Session]:
-        """Yields a session; commits at the end, rolls back when the block raises, and tells the listeners what was committed."""
+        """Yields a session; commits at the end, rolls back when the block raises, and tells the listeners what was committed.
+
+        Raises:
+            StorageFullError: If the database's disk is full; nothing was written.
+        """
         async with self._write() as session:
-            yield session
-            await session.commit()
+            try:
+                yield session
+                await session.commit()
+            except Exception as error:
+                if not faults.is_full(error):
+                    raise
+                self.is_full = True
+                raise StorageFullError("The disk of the server's database is full. Free some space on it.") from error
+        self.is_full = False
         for action in session.info.pop(_ACTIONS, ()):
             action()
         topics = frozenset(session.info.pop(_TOPICS, ()))
         if topics:
             for listener in tuple(self.listeners):
                 listener(topics)
+
+    @asynccontextmanager
+    async def trial(self) -> AsyncIterator[Session]:
+        """Yields a session that writes and is rolled back at the end: whether its statements, deferred checks apart, can succeed."""
+        async with self._write() as session:
+            yield session
+            await session.flush()
+            await session.rollback()
 
     async def ping(self) -> None:
         """Asks the database for an answer; raises what the driver raises when there is none."""

@@ -1,6 +1,9 @@
 """Refusals that services raise. The API turns each into problem details; `code` is stable, `detail` is a sentence a user can act on."""
 
-from typing import Any
+from typing import Any, Final
+
+STORAGE_RETRY_SECONDS: Final = 30
+"""When to ask again after a refusal for want of room."""
 
 
 class DomainError(Exception):
@@ -50,6 +53,13 @@ class TooLargeError(DomainError):
 
 class TooManyRequestsError(DomainError):
     """Too often: 429. `extra` may hold `retry_after` in seconds."""
+
+
+class StorageFullError(DomainError):
+    """A disk of the server, or the part of it that may be used, is full: 507. The same may succeed once there is room."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("storage_full", detail, retry_after=STORAGE_RETRY_SECONDS)
 
 
 class UnavailableError(DomainError):

@@ -15,11 +15,11 @@ from app.db.models.experiments import Run
 from app.db.models.jobs import Attempt, AttemptRun
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import telemetry as rows
-from app.domain.errors import ConflictError, DomainError, ForbiddenError, InvalidError, NotFoundError
+from app.domain.errors import ConflictError, DomainError, NotFoundError
 from app.metrics import records
 from app.metrics.records import Numbered
-from app.services import intake_rows
-from palestra.contract.telemetry import Points, Record
+from app.services import intake_rows, record_rules
+from palestra.contract.telemetry import Record
 from palestra.contract.telemetry import TelemetryBatch as Batch
 
 DIGEST_BYTES: Final = 16
@@ -42,6 +42,11 @@ class Delivery:
     def last_seq(self) -> int:
         """Number of the last record."""
         return self.batch.first_seq + len(self.batch.records) - 1
+
+    def prefix(self, length: int) -> "Delivery":
+        """Returns the delivery of its first records alone."""
+        batch = self.batch.model_copy(update={"records": self.batch.records[:length]})
+        return Delivery(self.attempt_id, batch, self.digests[: length * DIGEST_BYTES])
 
     def digests_of(self, first_seq: int, last_seq: int) -> bytes:
         """Returns the digests of some of its records."""
@@ -74,7 +79,7 @@ async def take(session: Session, delivery: Delivery) -> int:
     Raises:
         ConflictError: `stale_attempt`, `seq_gap` with `expected_seq`, or `seq_conflict`.
         ForbiddenError: `other_run` for a run that the attempt does not carry; `not_training` for state that it may not write.
-        InvalidError: `too_many_metrics`, `reserved_series` or `snapshot_exists`, with a pointer to the record.
+        InvalidError: With a pointer to the record (`app.services.record_rules`), among them `too_many_metrics` and `snapshot_exists`.
         NotFoundError: If there is no such attempt.
     """
     writer = await open_writer(session, delivery.attempt_id)
@@ -84,7 +89,7 @@ async def take(session: Session, delivery: Delivery) -> int:
     await _check_repeats(session, delivery, writer.attempt.acked_seq)
     new = delivery.from_seq(expected)
     if new:
-        _check_records(delivery, new, writer)
+        record_rules.check(new, delivery.batch.first_seq, writer.carried)
         await _write(session, delivery, new, writer)
     return writer.attempt.acked_seq
 
@@ -128,25 +133,12 @@ def _stored_digests(stored: TelemetryBatch, first: int, last: int) -> bytes:
     return stored.digests[(first - stored.first_seq) * DIGEST_BYTES : (last - stored.first_seq + 1) * DIGEST_BYTES]
 
 
-def _check_records(delivery: Delivery, new: Sequence[Numbered], writer: Writer) -> None:
-    for seq, record in new:
-        where = f"/records/{seq - delivery.batch.first_seq}"
-        carried = writer.carried.get(record.run)
-        if carried is None:
-            raise ForbiddenError("other_run", "A record names a run that this attempt does not carry.")
-        if not carried.training and records.writes_training_state(record):
-            raise InvalidError("not_training", "This attempt only reads a snapshot: it may not write training state.", pointer=where)
-        if isinstance(record, Points) and records.virtual(record.series) is not None:
-            message = f"Series below {record.series.partition('/')[0]}/ are made from evaluations. Choose another name."
-            raise InvalidError("reserved_series", message, pointer=where)
-
-
 async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], writer: Writer) -> None:
     attempt, first_seq = writer.attempt, new[0].seq
     received, now = await rows.last_received(session, attempt.id)
     elapsed = None if received is None else (now - received).total_seconds()
     found = [
-        (intake_rows.Target(writer.runs[run_id], attempt, writer.carried[run_id].fence, first_seq), content)
+        (intake_rows.Target(writer.runs[run_id], attempt, writer.carried[run_id].fence, first_seq, delivery.batch.first_seq), content)
         for run_id, content in records.sort(new).items()
     ]
     await intake_rows.write(session, found)

@@ -1,7 +1,8 @@
 """Group commit of the ingest: batches that arrive within a moment of each other share one transaction and one fsync.
 
 `Intake` acknowledges only what is committed. A batch that is refused leaves the others alone, since refusals come before any write; when
-the transaction itself fails, each batch is tried again alone, so that one cannot take the others with it.
+the transaction itself fails, each batch is tried again alone, so that one cannot take the others with it. A batch that fails alone is
+refused for good, with the record at fault, where its content is the reason; else the sender is told to come again.
 """
 
 import asyncio
@@ -12,8 +13,9 @@ from typing import Final, Protocol
 
 import structlog
 
+from app.db import faults
 from app.db.engine import Database
-from app.domain.errors import DomainError, UnavailableError
+from app.domain.errors import DomainError, InvalidError, StorageFullError, UnavailableError
 from app.services import ingest
 from app.services.ingest import Delivery
 
@@ -92,6 +94,9 @@ class Intake:
         live = [waiting for waiting in group if not waiting.answer.cancelled()]
         try:
             await self._commit_together(live)
+        except StorageFullError as error:
+            for waiting in live:
+                _refuse(waiting, error)
         except Exception as error:  # noqa: BLE001 - whatever it was, each batch is tried alone
             _log.warning("ingest.group_failed", batches=len(live), error=type(error).__name__)
             for waiting in live:
@@ -116,9 +121,43 @@ class Intake:
     async def _commit_alone(self, waiting: _Waiting) -> None:
         try:
             await self._commit_together([waiting])
-        except Exception as error:  # noqa: BLE001 - the sender tries again, the loop goes on
+        except DomainError as refusal:
+            _refuse(waiting, refusal)
+        except Exception as error:  # noqa: BLE001 - the loop goes on
             _log.exception("ingest.batch_failed", attempt_id=waiting.delivery.attempt_id, error=type(error).__name__)
-            _refuse(waiting, UnavailableError("storage", "The server could not store the batch. Send it again.", retry_after=1))
+            _refuse(waiting, await self._explain(waiting.delivery, error))
+
+    async def _explain(self, delivery: Delivery, error: Exception) -> DomainError:
+        """Returns what to answer: try again, or, for content that fails every time, which record is at fault."""
+        later = UnavailableError("storage", "The server could not store the batch. Send it again.", retry_after=1)
+        if not faults.depends_on_content(error):
+            return later
+        try:
+            index = await self._first_unstorable(delivery)
+        except DomainError as refusal:
+            return refusal
+        except Exception:  # noqa: BLE001 - something else failed meanwhile: the answer is still right for the next try
+            return later
+        message = "The server can never store this record. Send the others, and a note in its place."
+        return InvalidError("unstorable_record", message, pointer=f"/records/{index}")
+
+    async def _first_unstorable(self, delivery: Delivery) -> int:
+        """Returns the index of the first record with which a batch cannot be written, by bisection; keeps nothing of what it tries."""
+        low, high = 0, len(delivery.batch.records) - 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if await self._is_storable(delivery.prefix(middle + 1)) else (low, middle)
+        return low
+
+    async def _is_storable(self, delivery: Delivery) -> bool:
+        try:
+            async with self._database.trial() as session:
+                await ingest.take(session, delivery)
+        except Exception as error:
+            if isinstance(error, DomainError) or not faults.depends_on_content(error):
+                raise
+            return False
+        return True
 
 
 def _refuse(waiting: _Waiting, reason: DomainError) -> None:

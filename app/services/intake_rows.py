@@ -39,12 +39,19 @@ class Target:
     attempt: Attempt
     fence: int
     first_seq: int
+    """Number of the batch's first record that is new."""
+    batch_seq: int
+    """Number of the batch's first record, from which pointers to its records count."""
 
     @property
     def about(self) -> dict[str, str]:
         """What its events are about."""
         run = self.run
         return {"project_id": run.project_id, "experiment_id": run.experiment_id, "run_id": run.id, "job_id": self.attempt.job_id}
+
+    def pointer(self, seq: int) -> str:
+        """Returns the JSON pointer to a record of the batch."""
+        return f"/records/{seq - self.batch_seq}"
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -65,7 +72,8 @@ async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) ->
         if content.lines:
             await _write_log(session, target, content.lines)
         for seq, snapshot in content.snapshots:
-            await snapshots.arrived(session, snapshots.Origin(target.run, target.attempt.id, target.fence, seq), snapshot)
+            origin = snapshots.Origin(target.run, target.attempt.id, target.fence, seq, target.pointer(seq))
+            await snapshots.arrived(session, origin, snapshot)
         if content.evaluations:
             await _write_evaluations(session, target, content)
         if content.stats:
@@ -94,7 +102,7 @@ async def _write_series(session: Session, series: Mapping[rows.SeriesKey, tuple[
         return
     known = await rows.series(session, series.keys())
     ids = {key: row.id for key, row in known.items()}
-    ids |= await _add_series(session, {key: columns for key, (_, columns) in series.items() if key not in ids})
+    ids |= await _add_series(session, {key: new for key, new in series.items() if key not in ids})
     await rows.update_series(session, [_summary(row, series[key][1]) for key, row in known.items()])
     new = [
         {
@@ -112,16 +120,16 @@ async def _write_series(session: Session, series: Mapping[rows.SeriesKey, tuple[
         events.record(session, "points", {"series": key[1], "block": added[ids[key]]}, **target.about)
 
 
-async def _add_series(session: Session, series: Mapping[rows.SeriesKey, Columns]) -> dict[rows.SeriesKey, int]:
+async def _add_series(session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]) -> dict[rows.SeriesKey, int]:
     if not series:
         return {}
-    more = Counter(run_id for run_id, _ in series)
-    held = await rows.count_series(session, more.keys())
-    for run_id, count in more.items():
-        if held.get(run_id, 0) + count > MAX_SERIES_PER_RUN:
-            message = f"A run holds at most {MAX_SERIES_PER_RUN} series, this one has {held.get(run_id, 0)}. Use fewer names."
-            raise InvalidError("too_many_metrics", message, pointer="/records")
-    new = [{"run_id": run_id, "name": name, **_totals(0, 0, columns)} for (run_id, name), columns in series.items()]
+    held = Counter(await rows.count_series(session, {run_id for run_id, _ in series}))
+    for (run_id, _), (target, columns) in series.items():
+        held[run_id] += 1
+        if held[run_id] > MAX_SERIES_PER_RUN:
+            message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
+            raise InvalidError("too_many_metrics", message, pointer=target.pointer(int(columns.seq[0])))
+    new = [{"run_id": run_id, "name": name, **_totals(0, 0, columns)} for (run_id, name), (_, columns) in series.items()]
     return dict(zip(series, await rows.add_series(session, new), strict=True))
 
 

@@ -31,6 +31,8 @@ class Origin:
     attempt_id: str
     fence: int
     seq: int
+    where: str
+    """JSON pointer to its record in the batch."""
 
 
 async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
@@ -111,7 +113,7 @@ async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> 
         InvalidError: `snapshot_exists` if the id was used before.
     """
     if await rows.find(session, record.snapshot_id) is not None:
-        raise InvalidError("snapshot_exists", "A snapshot with that id exists. Ids are used once.", pointer="/records")
+        raise InvalidError("snapshot_exists", "A snapshot with that id exists. Ids are used once.", pointer=origin.where)
     snapshot = await rows.add(session, _row(origin, record), [file.model_dump() for file in record.files])
     for artifact in await artifact_rows.in_folder(session, snapshot.id):
         await _attach(session, snapshot, artifact)

@@ -16,6 +16,8 @@ _CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _BIDI_AND_JOINERS: Final = frozenset("\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff")
 _SLUG_PATTERN: Final = re.compile(r"[^a-z0-9]+")
 
+MAX_SERIES_NAME: Final = 128
+"""Characters of a series name."""
 SERIES_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}$"
 NAME_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
 MAX_STEP: Final = 2**53 - 1

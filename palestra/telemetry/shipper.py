@@ -12,7 +12,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,12 +55,16 @@ class Shipper:
         reader: Reads the spool; its position is the last record that counts as acknowledged at the start.
         transport: Sends one batch.
         report: Told each reason why a batch did not go through.
+        runs: The runs that the attempt carries, of which notes in place of refused records name one.
     """
 
-    def __init__(self, reader: SpoolReader, transport: Transport, *, report: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, reader: SpoolReader, transport: Transport, *, report: Callable[[str], None] = lambda _: None, runs: Sequence[str] = ()
+    ) -> None:
         self._reader = reader
         self._transport = transport
         self._report = report
+        self._runs = tuple(runs)
         self._acked = reader.position
         self._max_records = MAX_BATCH_RECORDS
         self._max_bytes = MAX_BATCH_BYTES - _OVERHEAD_BYTES
@@ -127,7 +131,7 @@ class Shipper:
     def _encode(self, batch: SpoolBatch) -> bytes:
         payloads = batch.payloads
         if self._substitute == batch.first_seq:
-            payloads = (_note_instead_of(payloads[0], self._why), *payloads[1:])
+            payloads = (_note_instead_of(payloads[0], self._why, self._runs), *payloads[1:])
         return b'{"first_seq":%d,"records":[%s]}' % (batch.first_seq, b",".join(payloads))
 
     def _act(self, reply: Reply, batch: SpoolBatch) -> None:
@@ -179,7 +183,10 @@ class Shipper:
             self._report(f"record {batch.first_seq} is stored with another content: {reply.reason}")
             self._acked, self._pause = batch.first_seq, 0.0
         elif self._substitute == batch.first_seq:
+            # The fault is then not the record's, so the record itself is tried again: nothing is lost to a server that takes nothing.
             self._report(f"record {batch.first_seq} is refused even as a note: {reply.reason}")
+            self.counts.refused -= 1
+            self._substitute = None
             self._back_off(reply.wait)
         else:
             self.counts.refused += 1
@@ -193,14 +200,13 @@ class Shipper:
         self._pause = max(asked, ceiling * random.uniform(0.5, 1.0))  # noqa: S311 - spreads senders, keeps no secret
 
 
-def _note_instead_of(payload: bytes, reason: str) -> bytes:
-    """Returns the note that takes a refused record's number; the same one at every try, whatever the server said first."""
+def _note_instead_of(payload: bytes, reason: str, runs: Sequence[str]) -> bytes:
+    """Returns the note that takes a refused record's number; it names the record's run, or the first of `runs` where that is none."""
     record: dict[str, Any] = json.loads(payload)
+    run = record["run"] if not runs or record["run"] in runs else runs[0]
     kind = str(record.get("type"))
     what = f"{kind} {record['series']}" if "series" in record else kind
     wall = record.get("wall", 0.0)
     first = wall[0] if isinstance(wall, list) else wall
-    note = Note(
-        run=record["run"], wall=float(first), code="record_refused", message=f"The server refused a record ({what}): {reason}"[:2_000]
-    )
+    note = Note(run=run, wall=float(first), code="record_refused", message=f"The server refused a record ({what}): {reason}"[:2_000])
     return note.model_dump_json().encode()

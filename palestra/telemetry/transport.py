@@ -51,6 +51,8 @@ class Transport(Protocol):
         ...
 
 
+_OTHER_RUN: Final = "other_run"
+"""A record names a run that the attempt does not carry: a fault of the record, not of the attempt."""
 _STALE_STATUSES: Final = frozenset({401, 403, 404, 410})
 _REFUSED_STATUSES: Final = frozenset({400, 415, 422})
 _TOO_LARGE: Final = 413
@@ -104,10 +106,10 @@ def interpret(answer: httpx.Response) -> Reply:
         return _acknowledged(answer)
     if answer.status_code == _TOO_LARGE:
         return Reply(Verdict.TOO_LARGE, reason=reason)
+    if code and (answer.status_code in _REFUSED_STATUSES or code == _OTHER_RUN):
+        return Reply(Verdict.REFUSED, reason=reason)
     if code and answer.status_code in _STALE_STATUSES:
         return Reply(Verdict.STALE, reason=reason)
-    if code and answer.status_code in _REFUSED_STATUSES:
-        return Reply(Verdict.REFUSED, reason=reason)
     if code and answer.status_code == _CONFLICT:
         return _conflict(code, problem, reason)
     return Reply(Verdict.LATER, wait=retry_after(answer), reason=reason)

@@ -68,6 +68,7 @@ class Supervision:
                 log=log,
                 renew_seconds=credentials.renew_seconds,
                 renewal=self._renewal,
+                run_ids=tuple(run.run_id for run in self._work_order.runs),
             )
         )
 

@@ -43,6 +43,8 @@ class LinkParts:
     renew_seconds: float
     renewal: Callable[[], Renewal]
     """Tells how far the trainer is."""
+    run_ids: tuple[str, ...]
+    """The runs of the attempt; notes of the supervisor name the first."""
 
 
 class ServerLink:
@@ -56,6 +58,7 @@ class ServerLink:
             SpoolReader(parts.directory.spool),
             HttpTransport(parts.client, attempt_id),
             report=lambda reason: parts.log.warning("telemetry.delayed", reason=reason),
+            runs=parts.run_ids,
         )
         self._uploader = Uploader(
             self._api, parts.directory, parts.spool, lambda reason: parts.log.warning("upload.left_out", reason=reason)

@@ -247,6 +247,32 @@ def test_a_record_that_can_never_be_accepted_goes_in_as_a_note(server, make_ship
     assert said
 
 
+def test_a_record_of_a_run_that_the_attempt_does_not_carry_goes_in_as_a_note_of_one_that_it_does(server, make_shipper, fill):
+    """Line 15.6: such a record ended the whole attempt as stale."""
+    other = "run_" + "9" * 26
+
+    def refuse_other(request: httpx.Request) -> httpx.Response:
+        batch = json.loads(request.content)
+        return server.take(batch) if all(record["run"] == other for record in batch["records"]) else problem(403, "other_run")
+
+    fill(1, 2)
+    server.faults = [refuse_other] * 100
+    shipper = make_shipper(runs=(other,))
+    settle(shipper)
+    assert [(record["type"], record["run"]) for record in server.stored] == [("note", other)] * 2
+    assert shipper.counts.refused == 2
+
+
+def test_a_server_that_refuses_notes_too_loses_no_record(server, make_shipper, fill):
+    """Line 15.6: a server that takes nothing, say because its schema is broken, turned every record into a note once it was mended."""
+    fill(1, 3)
+    server.faults = [lambda _: problem(422, "unstorable_record")] * 9
+    shipper = make_shipper()
+    settle(shipper)
+    assert steps(server) == [1, 2, 3]
+    assert shipper.counts.refused == 0
+
+
 def test_a_stored_other_content_is_counted_and_passed(server, make_shipper, fill):
     def conflict(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
