@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from workers.collect.episodes import EpisodeBatch
+from workers.collect.episode_batch import EpisodeBatch
 from workers.collect.samplers import LocalSampler
 from workers.core.recipes import rebuildable
 

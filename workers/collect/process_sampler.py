@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from workers.collect.episode_batch import EnvSpec
 from workers.collect.episodes import Episode
 from workers.collect.rollouts import RolloutWorker, arrays_of, parameters_from, parameters_of, with_tensors, without_tensors
 from workers.collect.samplers import BatchUnit, RoundSampler, check_workers
@@ -55,11 +56,19 @@ class ProcessSampler(RoundSampler):
         parameters = parameters_of(agents)
         self._parameters = None if parameters is agents else arrays_of(parameters)
         self._limit = max_episode_length
+        self._env_spec = EnvSpec.of(envs, max_episode_length)
         self._workers: Servants | None = None
         self._saved: list[StateTree] = []
 
+    @property
+    def env_spec(self) -> EnvSpec:
+        """What batches say of the environment: the first worker's, where it was made here."""
+        return self._env_spec
+
     def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
         """Sends each worker its updates."""
+        if isinstance(envs[0], gym.Env):
+            self._env_spec = EnvSpec.of(envs[0], self._limit)
         orders = [("update", _agent_order(agent), _env_order(env)) for agent, env in zip(agents, envs, strict=True)]
         self._started().ask(orders)
 

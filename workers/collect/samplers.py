@@ -17,7 +17,8 @@ from typing import Any, Final, Literal, Protocol, Self, get_args
 import gymnasium as gym
 import numpy as np
 
-from workers.collect.episodes import Episode, EpisodeBatch
+from workers.collect.episode_batch import EnvSpec, EpisodeBatch
+from workers.collect.episodes import Episode
 from workers.collect.rollouts import RolloutWorker, kept, reset_slots, spread, updated_agent, updated_env
 from workers.core.recipes import rebuildable
 from workers.core.rng import derive_seed, preserved_global_state, seed_global
@@ -77,13 +78,18 @@ class RoundSampler(ABC):
             agents = spread(agent_update, self.n_workers, "agent_update")
             self.update(agents, spread(env_update, self.n_workers, "env_update"))
         if self._unit == "episodes":
-            return EpisodeBatch.of(self._exactly(num_samples))
-        return EpisodeBatch.of(self._steps(num_samples))
+            return EpisodeBatch.of(self._exactly(num_samples), self.env_spec)
+        return EpisodeBatch.of(self._steps(num_samples), self.env_spec)
 
     def obtain_exact_episodes(self, n_eps_per_worker: int, agent_update: Any, env_update: Any = None) -> EpisodeBatch:
         """Returns so many whole episodes of each worker; see `obtain_samples`."""
         self.update(spread(agent_update, self.n_workers, "agent_update"), spread(env_update, self.n_workers, "env_update"))
-        return EpisodeBatch.of(self._exactly(n_eps_per_worker * self.n_workers))
+        return EpisodeBatch.of(self._exactly(n_eps_per_worker * self.n_workers), self.env_spec)
+
+    @property
+    @abstractmethod
+    def env_spec(self) -> EnvSpec:
+        """What batches say of the environment."""
 
     @abstractmethod
     def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
@@ -156,6 +162,12 @@ class LocalSampler(RoundSampler):
         self._parts = (agents, envs, max_episode_length)
         self._workers: list[RolloutWorker] = []
         self._saved: list[StateTree] = []
+
+    @property
+    def env_spec(self) -> EnvSpec:
+        """What batches say of the environment: the first worker's."""
+        _, env, limit = self._parts
+        return EnvSpec.of(self._workers[0].env if self._workers else env, limit)
 
     def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
         """Gives each worker its updates."""
@@ -244,7 +256,7 @@ class VecSampler:
             seed_global(derive_seed(self.seed, "sampler/calls", self._calls))
             episodes = self._run(num_samples)
         self._calls += 1
-        return EpisodeBatch.of(episodes)
+        return EpisodeBatch.of(episodes, EnvSpec.of(self._slots[0].env, self._limit))
 
     def shutdown_worker(self) -> None:
         """Closes the environments; the next call makes new ones."""

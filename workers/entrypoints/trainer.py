@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
-from workers.collect.episodes import EpisodeBatch
+from workers.collect.episode_batch import EnvSpec, EpisodeBatch
+from workers.collect.episodes import StepType
 from workers.collect.rollouts import parameters_of
 from workers.core.absent import NoOrders
 from workers.core.counts import check_count
@@ -32,7 +33,17 @@ from workers.record.tabular import Tabular, performance
 from workers.snapshot.config import SnapshotConfig
 from workers.snapshot.epochs import EpochSnapshots
 
-__all__ = ["EpisodeBatch", "ExperimentStats", "NotSetupError", "TFTrainer", "TorchTrainer", "TrainArgs", "Trainer"]
+__all__ = [
+    "EnvSpec",
+    "EpisodeBatch",
+    "ExperimentStats",
+    "NotSetupError",
+    "StepType",
+    "TFTrainer",
+    "TorchTrainer",
+    "TrainArgs",
+    "Trainer",
+]
 
 WALL_COLUMNS: Final = ("TotalTime", "EpochTime", "StepsPerSecond")
 """Columns of the table that no two trainings have in common."""

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-from workers.collect.episodes import EpisodeBatch, experience_of
+from workers.collect.episode_batch import EpisodeBatch, experience_of
 from workers.core.absent import NoMemory
 from workers.core.object_state import has_state, load_state, state_of
 from workers.core.protocols import Agent, ClockView, Collector, EngineView

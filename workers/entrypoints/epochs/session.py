@@ -19,6 +19,7 @@ from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView, Control
 from workers.core.recipes import RecipeError, rebuild, recipes_of
 from workers.core.types import RestoreReport, SnapshotReason, StateTree
+from workers.entrypoints.epochs.dowel_table import take_over
 from workers.entrypoints.epochs.parts import (
     AlgorithmAgent,
     EpochBounds,
@@ -249,6 +250,7 @@ class Session:
             self._plots.write(stats.total_epoch)
         row: dict[str, Any] = {}
         if trainer.enable_logging and self._progress is not None:
+            take_over(trainer.tabular, stats.total_itr)
             trainer.log_diagnostics(args.pause_for_plot)
             row = trainer.tabular.row()
             self._progress.append(row)

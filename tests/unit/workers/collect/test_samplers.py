@@ -16,7 +16,8 @@ import torch
 
 from tests.support.garage_kit import ConstantPolicy, CountingEnv, TorchPolicy
 from tests.support.orphans import check_end_with_parent
-from workers.collect.episodes import Episode, EpisodeBatch
+from workers.collect.episode_batch import EpisodeBatch
+from workers.collect.episodes import Episode
 from workers.collect.process_sampler import MultiprocessingSampler, ProcessSampler, SamplerWorkerError
 from workers.collect.samplers import LocalSampler, VecSampler
 from workers.core.recipes import RecipeError, rebuildable
