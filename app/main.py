@@ -22,6 +22,7 @@ from app import parts, startup
 from app.api import dashboard, errors, health, openapi, v1
 from app.api.guard import Guard
 from app.api.limits import LoginRate
+from app.connections import Connections, protocol_of, raise_descriptor_limit
 from app.db.check import DatabaseStartError, check_database
 from app.logging import configure_logging, scrub_text
 from app.services.touches import Touches
@@ -79,8 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(settings: Settings, listener: startup.Listener) -> int:
     app = create_app(settings.model_copy(update={"port": listener.port}))
+    bounds = Connections.of(settings, raise_descriptor_limit())
     config = uvicorn.Config(
         app,
+        http=protocol_of(bounds),
+        ws="none",
+        backlog=bounds.backlog,
         log_config=None,
         access_log=False,
         server_header=False,

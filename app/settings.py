@@ -7,7 +7,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 ENV_PREFIX: Final = "PALESTRA_"
 OTHER_VARIABLES: Final = frozenset({"CONFIG", "SERVER", "TOKEN", "TOKEN_FILE", "PROJECT", "JSON"})
 """Variables with the prefix that other parts of Palestra read; `WORKER_*` and `TEST_*` are left alone as well."""
+_LISTS: Final = frozenset({"allowed_hosts", "trusted_proxies"})
+"""Settings whose variables hold several values with commas in between."""
 OTHER_PREFIXES: Final = ("WORKER_", "TEST_", "BENCH_", "SETUP_")
 
 
@@ -64,6 +66,18 @@ class Settings(BaseModel):
 
     dashboard_dir: Path = Path(__file__).resolve().parent.parent / "frontend" / "dist"
     """Directory of the built dashboard."""
+
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks of reverse proxies, for example `10.0.0.0/8`: only their `X-Forwarded-For` is believed."""
+
+    max_connections: Annotated[int, Field(ge=0)] = 0
+    """Open connections; 0 takes three quarters of the files and sockets that the process may have open."""
+
+    max_connections_per_address: Annotated[int, Field(ge=0)] = 0
+    """Open connections of one address that is no trusted proxy; 0 takes half of all."""
+
+    request_head_seconds: Annotated[float, Field(gt=0)] = 20.0
+    """Time in which the line and the headers of a request must arrive."""
 
     daemons: bool = True
     """Whether this process runs the dispatcher, the reaper and the compactor."""
@@ -117,6 +131,16 @@ class Settings(BaseModel):
             url = real + url.removeprefix(alias) if url.startswith(alias) else url
         return SecretStr(url)
 
+    @field_validator("trusted_proxies", mode="after")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            try:
+                ip_network(text)
+            except ValueError:
+                raise ValueError(f"{text!r} is no address and no network such as 10.0.0.0/8") from None
+        return value
+
     @model_validator(mode="after")
     def _lease_outlives_renewals(self) -> Self:
         if self.lease_seconds < 6 * self.renew_seconds:
@@ -148,6 +172,11 @@ class Settings(BaseModel):
     def secure_cookies(self) -> bool:
         """Whether browsers reach the server over TLS, so that cookies carry `Secure` and the `__Host-` prefix."""
         return self.public_url.startswith("https://")
+
+    @property
+    def proxy_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks of the trusted proxies."""
+        return tuple(ip_network(text) for text in self.trusted_proxies)
 
     @property
     def base_url(self) -> str:
@@ -225,7 +254,7 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
         key = name.lower()
         if key not in Settings.model_fields or name != name.upper():
             raise SettingsError(f"unknown variable {variable}{_did_you_mean(key, ENV_PREFIX)}")
-        values[key] = tuple(text.split(",")) if key == "allowed_hosts" else text
+        values[key] = tuple(text.split(",")) if key in _LISTS else text
     return values
 
 

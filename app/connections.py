@@ -1,0 +1,289 @@
+"""What the server bears below HTTP: how many connections, how long and how slow a request, how large a head.
+
+uvicorn bounds none of it for httptools. A connection that waits longest for its request gives way to a new one once there is no room, so
+that idle clients cannot shut others out. Event streams and uploads over slow lines pass: only silence and a trickle end a connection.
+"""
+
+import asyncio
+import resource
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Final, Literal
+
+import structlog
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from app.domain.networks import Network, contains
+from app.settings import Settings
+
+_log = structlog.get_logger("palestra.connections")
+
+MAX_URL: Final = 16_384
+MAX_HEAD: Final = 65_536
+"""Bytes of a request's line and headers."""
+MAX_HEADERS: Final = 100
+WINDOW_SECONDS: Final = 20.0
+MIN_RATE: Final = 512
+"""Bytes per second, over a window, that a body must bring and that a client must take of its answer."""
+LINGER_SECONDS: Final = 2.0
+"""How long the rest of a body may come in after its answer: a client that is cut off while it sends often loses the answer."""
+_LOOK_SECONDS: Final = 1.0
+_RESERVE: Final = 128
+"""Descriptors for the database, the stored files, the broker and the bus."""
+_MOST_DESCRIPTORS: Final = 65_536
+
+Phase = Literal["head", "body", "answer", "idle"]
+
+_REASONS: Final = {
+    408: ("Request Timeout", "too_slow", "The request came in too slowly. Send it again."),
+    414: ("URI Too Long", "url_too_long", f"The address has more than {MAX_URL} bytes. Ask for less."),
+    431: (
+        "Request Header Fields Too Large",
+        "headers_too_large",
+        f"The headers have more than {MAX_HEAD} bytes, or are more than {MAX_HEADERS}. Send fewer.",
+    ),
+    503: ("Service Unavailable", "too_many_connections", "The server has no room for another connection. Try again soon."),
+}
+
+
+def raise_descriptor_limit() -> int:
+    """Lets this process have as many files and sockets open as it may; returns how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
+
+
+@dataclass(eq=False)
+class Connections:
+    """The open connections of a server and their bounds.
+
+    Args:
+        most: Connections at once.
+        most_per_address: Of one address, unless it is a trusted proxy.
+        backlog: Connections that the system may hold ready: they are accepted in one go, before any is refused.
+        proxies: Networks of the proxies that are trusted.
+        head_seconds: Time for a request's line and headers, and for a new connection's first byte.
+    """
+
+    most: int
+    most_per_address: int
+    backlog: int = 128
+    proxies: tuple[Network, ...] = ()
+    head_seconds: float = 20.0
+    open: dict["BoundedProtocol", str] = field(default_factory=dict)
+    refused: int = 0
+    _of_address: Counter[str] = field(default_factory=Counter)
+    _looking: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings, descriptors: int) -> "Connections":
+        """Returns the bounds that settings and the limit on descriptors give; a quarter of them, at least 128, is kept back."""
+        room = max(16, descriptors - max(_RESERVE, descriptors // 4))
+        most = min(settings.max_connections or room, room)
+        per_address = settings.max_connections_per_address or max(1, most // 2)
+        backlog = max(32, min(2_048, (descriptors - most) // 2))
+        return cls(most, per_address, backlog, settings.proxy_networks, settings.request_head_seconds)
+
+    def admit(self, connection: "BoundedProtocol", address: str) -> bool:
+        """Registers a connection; returns whether there was room, or was made by ending one that waits for its request."""
+        if self._of_address[address] >= self.most_per_address and not self._is_proxy(address):
+            if not self._end_oldest(lambda other: self.open[other] == address):
+                return self._refuse(address)
+        elif len(self.open) >= self.most and not self._end_oldest(lambda _: True):
+            return self._refuse(address)
+        self.open[connection] = address
+        self._of_address[address] += 1
+        self._keep_looking(connection.loop)
+        return True
+
+    def leave(self, connection: "BoundedProtocol") -> None:
+        """Forgets a connection."""
+        address = self.open.pop(connection, None)
+        if address is not None:
+            self._of_address[address] -= 1
+            if not self._of_address[address]:
+                del self._of_address[address]
+
+    def _is_proxy(self, address: str) -> bool:
+        return bool(address) and contains(self.proxies, ip_address(address.partition("%")[0]))
+
+    def _end_oldest(self, chosen: Callable[["BoundedProtocol"], bool]) -> bool:
+        waiting = [one for one in self.open if one.phase in {"head", "idle"} and chosen(one)]
+        if not waiting:
+            return False
+        oldest = min(waiting, key=lambda one: (one.phase == "idle", one.since))
+        self.leave(oldest)
+        oldest.transport.abort()
+        return True
+
+    def _refuse(self, address: str) -> bool:
+        if not self.refused % 1_000:
+            _log.warning("connections.refused", address=address, open=len(self.open), refused=self.refused + 1)
+        self.refused += 1
+        return False
+
+    def _keep_looking(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._looking:
+            self._looking = True
+            loop.call_later(_LOOK_SECONDS, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._looking = False
+        now = loop.time()
+        for connection in tuple(self.open):
+            connection.end_if_overdue(now, self.head_seconds)
+        if self.open:
+            self._keep_looking(loop)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. `phase` says what it waits for, `since` from when."""
+
+    bounds: Connections
+
+    phase: Phase = "head"
+    since: float = 0.0
+    _head_bytes = 0
+    _unread = 0
+    _moved = 0
+    _unsent = 0
+    _ended = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Takes the connection, or answers 503 and ends it."""
+        super().connection_made(transport)
+        self._enter("head")
+        if not self.bounds.admit(self, self.client[0] if self.client else ""):
+            self._refuse(503)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Gives the place back."""
+        self.bounds.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Reads on; a head that grows without an end is refused before it is complete."""
+        if self._ended:
+            return
+        if self.phase == "idle":
+            self._enter("head")
+        if self.phase == "head":
+            self._unread += len(data)
+            if self._unread > MAX_HEAD and not self._is_complete(data):
+                self._refuse(431)
+                return
+        super().data_received(data)
+
+    def resume_writing(self) -> None:
+        """The client took what had waited for it."""
+        self._unsent = 0
+        super().resume_writing()
+
+    def on_message_begin(self) -> None:
+        """Counts the head of the next request from nothing."""
+        super().on_message_begin()
+        self._head_bytes = 0
+        if self.phase != "head":
+            self._enter("head")
+
+    def on_url(self, url: bytes) -> None:
+        """Bounds the address."""
+        super().on_url(url)
+        if len(self.url) > MAX_URL:
+            self._refuse(414)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Bounds the headers, and the trailers of a body."""
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes + len(self.url) > MAX_HEAD or len(self.headers) >= MAX_HEADERS:
+            self._refuse(431)
+            return
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Starts the request."""
+        self._unread = 0
+        if not self._ended:
+            self._enter("body")
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Takes a part of the body."""
+        if not self._ended:
+            self._moved += len(body)
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """From here on the client has nothing to send."""
+        if not self._ended:
+            self._enter("answer")
+            super().on_message_complete()
+            if self.cycle is not None and self.cycle.response_complete and not self.pipeline:
+                self._enter("idle")
+
+    def on_response_complete(self) -> None:
+        """Waits for the next request, or for the rest of a body that nobody wants any more."""
+        super().on_response_complete()
+        if self.phase == "answer" and not self.pipeline:
+            self._enter("idle")
+        elif self.phase == "body":
+            self.loop.call_later(LINGER_SECONDS, self._end_lingering, self.cycle)
+
+    def end_if_overdue(self, now: float, head_seconds: float) -> None:
+        """Ends the connection where its head is late, or its body or answer barely moves."""
+        late = self.phase == "head" and now - self.since > head_seconds
+        if late or (self.phase == "body" and not self._moves(now, reading=True)):
+            self._refuse(408)
+        elif self.phase == "answer" and self.flow.write_paused and not self._moves(now, reading=False):
+            self.transport.abort()
+
+    def _moves(self, now: float, *, reading: bool) -> bool:
+        """Whether enough went over the line in the window that ends now. What the server itself holds up is not counted."""
+        unsent = 0 if reading else self.transport.get_write_buffer_size()
+        if (reading and self.flow.read_paused) or (not reading and not self._unsent):
+            self.since, self._moved, self._unsent = now, 0, unsent
+        if now - self.since < WINDOW_SECONDS:
+            return True
+        moved = self._moved if reading else self._unsent - unsent
+        self.since, self._moved, self._unsent = now, 0, unsent
+        return moved >= MIN_RATE * WINDOW_SECONDS
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase, self.since, self._moved, self._unsent = phase, self.loop.time(), 0, 0
+
+    def _is_complete(self, data: bytes) -> bool:
+        return b"\r\n\r\n" in data[:MAX_HEAD]
+
+    def _end_lingering(self, cycle: Any) -> None:
+        if self.cycle is cycle and self.phase == "body" and not self.transport.is_closing():
+            self.transport.abort()
+
+    def _refuse(self, status: int) -> None:
+        """Answers where no answer has begun, and ends the connection."""
+        if self._ended:
+            return
+        self._ended = True
+        self.bounds.leave(self)
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(_answer(status))
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+
+def protocol_of(bounds: Connections) -> type[BoundedProtocol]:
+    """Returns the protocol for one server."""
+    return type("ServerProtocol", (BoundedProtocol,), {"bounds": bounds})
+
+
+def _answer(status: int) -> bytes:
+    phrase, code, detail = _REASONS[status]
+    body = f'{{"type":"urn:palestra:problem:{code}","title":"{phrase}","status":{status},"code":"{code}","detail":"{detail}"}}'
+    head = f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/problem+json\r\nContent-Length: {len(body)}\r\n"
+    retry = "Retry-After: 5\r\n" if status in {408, 503} else ""
+    return f"{head}{retry}Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{body}".encode()

@@ -1,0 +1,51 @@
+"""Networks of trusted proxies, and which address a request really came from. Pure."""
+
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+
+def contains(networks: Iterable[Network], address: Address) -> bool:
+    """Returns whether one of the networks holds the address; an IPv4 address in IPv6 form counts as IPv4."""
+    plain = getattr(address, "ipv4_mapped", None) or address
+    return any(plain.version == network.version and plain in network for network in networks)
+
+
+def client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Network]) -> str:
+    """Returns the address that a request came from.
+
+    Args:
+        peer: The other end of the connection.
+        forwarded_for: The `X-Forwarded-For` headers, in order.
+        proxies: Whose word on it is taken.
+
+    Returns:
+        The peer, unless it is a trusted proxy: then the rightmost address that no trusted proxy has. What stands left of it was written by
+        who knows whom.
+    """
+    address = _read(peer)
+    if address is None:
+        return peer
+    hops = [part for header in forwarded_for for part in header.split(",")]
+    while hops and contains(proxies, address):
+        before = _read(hops.pop())
+        if before is None:
+            break
+        address = before
+    return str(address)
+
+
+def _read(text: str) -> Address | None:
+    """Reads an address as proxies write them: with or without port and brackets."""
+    plain = text.strip().strip('"')
+    if plain.startswith("["):
+        plain = plain[1:].partition("]")[0]
+    elif plain.count(":") == 1:
+        plain = plain.partition(":")[0]
+    try:
+        address = ip_address(plain.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

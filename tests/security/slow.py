@@ -1,0 +1,83 @@
+"""Connections that do not do what clients do: they stop halfway, trickle, or never read."""
+
+import contextlib
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+HALF = b"GET /api/v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+
+
+def allow_descriptors(wanted: int) -> None:
+    """Lets this process hold so many sockets."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+
+
+def connect(port: int, address: str = "127.0.0.1", seconds: float = 20) -> socket.socket:
+    """Opens a connection from one of the loopback addresses."""
+    return socket.create_connection(("127.0.0.1", port), seconds, source_address=(address, 0))
+
+
+@contextmanager
+def half_sent(port: int, count: int, addresses: int) -> Iterator[list[socket.socket]]:
+    """Holds connections that sent half a request, spread over addresses from 127.0.2.1 on."""
+    allow_descriptors(count + 500)
+    with contextlib.ExitStack() as stack:
+        held = []
+        for index in range(count):
+            place = index % addresses
+            source = f"127.0.{2 + place // 250}.{1 + place % 250}"
+            with contextlib.suppress(OSError):
+                opened = stack.enter_context(connect(port, source))
+                held.append(opened)
+                opened.sendall(HALF)
+        yield held
+
+
+def answer_of(opened: socket.socket, seconds: float = 30) -> bytes:
+    """Returns what the server still says, up to the end of the connection."""
+    opened.settimeout(seconds)
+    said = b""
+    with contextlib.suppress(ConnectionError):
+        while chunk := opened.recv(65_536):
+            said += chunk
+    return said
+
+
+def status_of(said: bytes) -> int:
+    """Returns the status of an answer; 0 for none."""
+    return int(said.split(b" ", 2)[1]) if said.startswith(b"HTTP/1.1 ") else 0
+
+
+def flood(opened: socket.socket, begin: bytes, more: bytes, most: int) -> int:
+    """Sends until the server ends the connection; returns how many bytes it let in."""
+    sent = 0
+    opened.settimeout(10)
+    try:
+        opened.sendall(begin)
+        while sent < most:
+            opened.sendall(more)
+            sent += len(more)
+    except OSError:
+        pass
+    return sent
+
+
+def trickle(opened: socket.socket, piece: bytes, every: float, seconds: float) -> float:
+    """Sends a piece now and then; returns the seconds until the server ended the connection, or `seconds`."""
+    began = time.monotonic()
+    opened.settimeout(every)
+    while time.monotonic() - began < seconds:
+        try:
+            opened.sendall(piece)
+            if not opened.recv(65_536):
+                break
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    return time.monotonic() - began

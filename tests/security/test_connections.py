@@ -1,0 +1,168 @@
+"""Line 15.14: below HTTP, too, everything has a bound, and nobody is shut out by connections that stand still."""
+
+import hashlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from app.connections import MAX_HEAD, MAX_HEADERS, MAX_URL, WINDOW_SECONDS, Connections
+from app.settings import Settings
+from tests.security import slow
+from tests.security.target import Target, Witness
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "60"}
+    with Target(tmp_path_factory.mktemp("few"), descriptors=1_024, settings=settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "2"}
+    with Target(tmp_path_factory.mktemp("hasty"), settings=settings) as started:
+        yield started
+
+
+def _head(target: Target, who: str = "user") -> bytes:
+    token = target.tokens[who]
+    return f"Host: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n".encode()
+
+
+@pytest.mark.parametrize("addresses", [200, 1])
+def test_half_sent_requests_leave_room_for_others(target: Target, addresses: int) -> None:
+    """1,500 of them stayed open and shut the server out at 1,024 descriptors."""
+    witness = Witness(target)
+    with witness.watching(), slow.half_sent(target.port, 2_000, addresses) as held:
+        assert len(held) > 1_900
+        for _ in range(20):
+            assert target.request("GET", "/api/v1/session").status_code == 200
+            fresh = httpx.get(f"{target.url}/healthz", timeout=10, trust_env=False)
+            assert fresh.status_code == 200
+    assert not witness.failures, witness.failures[:3]
+    assert len(witness.waits) > 20
+    assert "Too many open files" not in target.log("server")
+
+
+def test_heads_have_bounds(target: Target) -> None:
+    """291 MiB of headers were accepted."""
+    line = b"X-%d: " % 1
+    cases = {
+        431: [
+            b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n" + line + b"a" * (MAX_HEAD + 10) + b"\r\n\r\n",
+            b"GET /healthz HTTP/1.1\r\n" + b"X: y\r\n" * (MAX_HEADERS + 1) + b"\r\n",
+            b"GET /healthz HTTP/1.1\r\n" + b"X-Long: " + b"a" * (MAX_HEAD + 100_000),
+        ],
+        414: [b"GET /healthz?" + b"a" * (MAX_URL + 1) + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"],
+        200: [b"GET /healthz?" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"],
+    }
+    for status, requests in cases.items():
+        for request in requests:
+            with slow.connect(target.port) as opened:
+                opened.sendall(request)
+                assert slow.status_of(slow.answer_of(opened)) == status, request[:60]
+    for begin in (b"GET / HTTP/1.1\r\nX: ", b"GET /", b"POST /api/v1/session HTTP/1.1\r\n"):
+        with slow.connect(target.port) as opened:
+            let_in = slow.flood(opened, begin, b"a" * 65_536, 64 * 2**20)
+        assert let_in < 16 * 2**20, begin  # what the system's buffers hold
+
+
+def test_trailers_have_bounds(target: Target) -> None:
+    head = b"PUT /api/v1/session HTTP/1.1\r\n" + _head(target) + b"Transfer-Encoding: chunked\r\n\r\n"
+    with slow.connect(target.port) as opened:
+        let_in = slow.flood(opened, head + b"0\r\n", b"X-Y: zzzzzzzzzz\r\n" * 4_000, 64 * 2**20)
+    assert let_in < 16 * 2**20
+
+
+def test_what_does_not_move_is_ended(hasty: Target) -> None:
+    """Heads, bodies, unread answers; new connections and used ones, also when a byte comes now and then."""
+    post = b"POST /api/v1/experiments HTTP/1.1\r\n" + _head(hasty)
+    post += b"Content-Type: application/json\r\nContent-Length: 4000\r\n\r\n{"
+    done = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    begun = {
+        "nothing": (b"", b"", 6),
+        "half a head": (slow.HALF, b"", 6),
+        "a head by the byte": (slow.HALF, b"a", 6),
+        "a second head by the byte": (done, b"G", 8),
+        "empty lines": (done, b"\r\n", 8),
+        "half a body": (post, b"", WINDOW_SECONDS + 6),
+        "a body by the byte": (post, b" ", 2 * WINDOW_SECONDS + 6),
+    }
+
+    def attack(case: tuple[bytes, bytes, float]) -> float:
+        begin, piece, most = case
+        with slow.connect(hasty.port) as opened:
+            opened.sendall(begin)
+            return slow.trickle(opened, piece, 0.3, most + 20) - most
+
+    with ThreadPoolExecutor(len(begun)) as pool:
+        late = dict(zip(begun, pool.map(attack, begun.values()), strict=True))
+    assert {name: seconds for name, seconds in late.items() if seconds > 0} == {}
+
+
+def test_slow_uploads_and_quiet_streams_go_on(hasty: Target) -> None:
+    """A rate is demanded, not a time: an upload over a slow line takes as long as it takes."""
+    content = b"w" * 30_000
+    sha256 = hashlib.sha256(content).hexdigest()
+    body = {
+        "run_id": hasty.names["run"],
+        "name": "slow.bin",
+        "kind": "other",
+        "size": len(content),
+        "sha256": sha256,
+    }
+    base = f"/api/v1/attempts/{hasty.names['attempt']}/artifacts"
+    artifact = hasty.request("POST", base, body, "attempt").json()["id"]
+    put = f"PUT {base}/{artifact} HTTP/1.1\r\nContent-Length: {len(content)}\r\n".encode()
+    stream = b"GET /api/v1/events HTTP/1.1\r\n" + _head(hasty) + b"\r\n"
+    with slow.connect(hasty.port) as quiet, slow.connect(hasty.port) as opened:
+        quiet.sendall(stream)
+        opened.sendall(put + _head(hasty, "attempt") + b"Connection: close\r\n\r\n")
+        for start in range(0, len(content), 1_000):
+            opened.sendall(content[start : start + 1_000])
+            time.sleep(0.8)
+        assert slow.status_of(slow.answer_of(opened)) == 200
+        hasty.request("POST", f"/api/v1/jobs/{hasty.names['job']}:pause", {})
+        assert b'"type":"job"' in _until(quiet, b'"type":"job"')
+
+
+def _until(opened: socket.socket, wanted: bytes) -> bytes:
+    opened.settimeout(20)
+    said = b""
+    while wanted not in said and (chunk := opened.recv(65_536)):
+        said += chunk
+    return said
+
+
+def test_a_client_that_reads_nothing_loses_its_answer(hasty: Target) -> None:
+    """An answer that nobody takes held its connection, its file and its memory for ever."""
+    request = b"GET /api/v1/openapi.json HTTP/1.1\r\n" + _head(hasty) + b"\r\n"
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        opened.connect(("127.0.0.1", hasty.port))
+        stopped = threading.Event()
+        threading.Thread(target=_ask_for_ever, args=(opened, request, stopped), daemon=True).start()
+        assert stopped.wait(3 * WINDOW_SECONDS + 10)
+
+
+def _ask_for_ever(opened: socket.socket, request: bytes, stopped: threading.Event) -> None:
+    try:
+        while True:
+            opened.sendall(request)
+    except OSError:
+        stopped.set()
+
+
+def test_bounds_keep_descriptors_back() -> None:
+    few = Connections.of(Settings(), 1_024)
+    assert (few.most, few.most_per_address, few.backlog) == (768, 384, 128)
+    many = Connections.of(Settings(max_connections=5_000, max_connections_per_address=7), 65_536)
+    assert (many.most, many.most_per_address) == (5_000, 7)
