@@ -10,6 +10,7 @@ from starlette.datastructures import State
 
 from app.bus import Bus, MemoryBus, RedisBus
 from app.daemons import main as daemons
+from app.daemons import uptime
 from app.db.engine import Database
 from app.services.blobs import BlobStore
 from app.services.intake import Intake
@@ -33,7 +34,7 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     state.database, state.bus, state.hub, state.intake = database, bus, hub, intake
     state.store = BlobStore(settings.artifact_dir)
     group = await stack.enter_async_context(_Background())
-    for work in (bus.run(), hub.run(), intake.run(), state.touches.run(database)):
+    for work in (bus.run(), hub.run(), intake.run(), state.touches.run(database), uptime.count_for_ever(database)):
         group.start(work)
     if settings.daemons:
         group.start(_keep_daemons(database, settings))

@@ -102,8 +102,8 @@ class Settings(BaseModel):
     renew_seconds: Annotated[float, Field(gt=0)] = 10.0
     """Period of renewals; at most a sixth of the lease."""
 
-    reclaim_seconds: Annotated[float, Field(gt=0)] = 900.0
-    """Silence after which an attempt counts as lost, counted only while the server is up."""
+    reclaim_seconds: Annotated[float, Field(gt=0)] = 120.0
+    """Silence after which an attempt counts as lost, counted only while the server is up; at least the lease."""
 
     heartbeat_seconds: Annotated[float, Field(gt=0)] = 5.0
     """Period of workers' signs of life."""
@@ -145,6 +145,8 @@ class Settings(BaseModel):
     def _lease_outlives_renewals(self) -> Self:
         if self.lease_seconds < 6 * self.renew_seconds:
             raise ValueError(f"lease_seconds {self.lease_seconds:g} must be at least six times renew_seconds {self.renew_seconds:g}")
+        if self.reclaim_seconds < self.lease_seconds:
+            raise ValueError(f"reclaim_seconds {self.reclaim_seconds:g} must be at least lease_seconds {self.lease_seconds:g}")
         return self
 
     @property

@@ -1,8 +1,8 @@
 """The reaper: gives up attempts that were silent for too long, by the database's clock, and never without having watched for as long.
 
-Silence counts only while this reaper watched: after its own start, an outage of the database, a pause of this process or a step of the
-clock it waits for the whole limit again. When more than half of all leases lapse together the fault is more likely ours than theirs: it
-raises an alarm and waits for the limit once more.
+Silence counts only while this reaper watches and a server is up to be heard by: the servers' uptime counter stands still while they are
+down or frozen, or while the database is away. After its own start and after a step of the clock it waits for the whole limit again. When
+more than half of all leases lapse together the fault is more likely ours than theirs: it raises an alarm and waits for the limit once more.
 """
 
 import asyncio
@@ -13,17 +13,15 @@ from typing import Final
 
 import structlog
 
-from app.db.clock import now as database_now
 from app.db.engine import Database
 from app.db.repositories import attempts as rows
-from app.db.repositories.attempts import Leases
+from app.db.repositories import uptime
+from app.domain.uptime import UptimeLog
 from app.services import dispatch, endings
 
 _log = structlog.get_logger("palestra.reaper")
 
 PERIOD: Final = 5.0
-LONGEST_GAP: Final = 30.0
-"""Seconds between two looks after which the reaper counts as having been away."""
 LARGEST_STEP: Final = 5.0
 """Seconds by which the database's clock may differ from ours between two looks."""
 _ACTOR: Final = "daemon:reaper"
@@ -42,56 +40,52 @@ class Reaper:
         self._database = database
         self._reclaim = reclaim_seconds
         self._monotonic = monotonic
-        self._watching_since = monotonic()
+        self._uptime = UptimeLog(keep_seconds=2 * reclaim_seconds)
         self._last: tuple[float, datetime] | None = None
-        self._braking_since: float | None = None
+        self._braking_since: datetime | None = None
 
     async def run(self) -> None:
         """Looks every few seconds until it is cancelled."""
         while True:
             try:
                 await self.tick()
-            except Exception:  # noqa: BLE001 - a daemon outlives every failure; the next look starts afresh
-                self.start_over("database_failed")
+            except Exception:  # noqa: BLE001 - a daemon outlives every failure
                 _log.exception("reaper.failed")
-            await asyncio.sleep(PERIOD)
+            await asyncio.sleep(min(PERIOD, self._reclaim / 4))
 
     async def tick(self) -> int:
         """Gives up what is lost; returns how many attempts."""
         async with self._database.read() as session:
             leases = await rows.leases(session, self._reclaim)
-            self._check_clocks(await database_now(session))
+            now = await uptime.read(session)
+        self._check_clocks(now.at)
+        self._uptime.note(now.at, now.seconds)
         async with self._database.write() as session:
             await dispatch.fail_hopeless(session)
-        if self._monotonic() - self._watching_since < self._reclaim or self._must_brake(leases):
+        lapsed = [attempt_id for attempt_id, heard in leases.lapsed if self._uptime.seconds_since(heard) >= self._reclaim]
+        if self._must_brake(len(lapsed), leases.total, now.at):
             return 0
-        return sum([await self._expire(attempt_id) for attempt_id in leases.lapsed])
-
-    def start_over(self, why: str) -> None:
-        """Forgets how long it watched."""
-        self._watching_since = self._monotonic()
-        self._last = None
-        self._braking_since = None
-        _log.info("reaper.watches_anew", why=why, seconds=self._reclaim)
+        return sum([await self._expire(attempt_id) for attempt_id in lapsed])
 
     def _check_clocks(self, database: datetime) -> None:
+        """Begins to watch anew after a step of the database's clock."""
         ours = self._monotonic()
         if self._last is not None:
-            passed = ours - self._last[0]
-            if passed > LONGEST_GAP:
-                self.start_over("was_away")
-            elif abs((database - self._last[1]).total_seconds() - passed) > LARGEST_STEP:
-                self.start_over("clock_stepped")
+            step = (database - self._last[1]).total_seconds() - (ours - self._last[0])
+            if abs(step) > LARGEST_STEP:
+                self._uptime.forget()
+                self._braking_since = None
+                _log.info("reaper.watches_anew", why="clock_stepped", seconds=self._reclaim)
         self._last = (ours, database)
 
-    def _must_brake(self, leases: Leases) -> bool:
-        if len(leases.lapsed) < 2 or 2 * len(leases.lapsed) <= leases.total:
+    def _must_brake(self, lapsed: int, total: int, now: datetime) -> bool:
+        if lapsed < 2 or 2 * lapsed <= total:
             self._braking_since = None
             return False
         if self._braking_since is None:
-            self._braking_since = self._monotonic()
-            _log.error("reaper.brake", lapsed=len(leases.lapsed), leases=leases.total, waits_seconds=self._reclaim)
-        return self._monotonic() - self._braking_since < self._reclaim
+            self._braking_since = now
+            _log.error("reaper.brake", lapsed=lapsed, leases=total, waits_seconds=self._reclaim)
+        return self._uptime.seconds_since(self._braking_since) < self._reclaim
 
     async def _expire(self, attempt_id: str) -> bool:
         async with self._database.write() as session:

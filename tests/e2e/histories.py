@@ -45,6 +45,17 @@ def spooled_episodes(directory: Path) -> list[Episode]:
 
 def episodes_per_bucket(stack: Stack, run_id: str, episodes: int, *, superseded: bool = False) -> list[int]:
     """Returns how many points the server holds for each of the episodes 1 to `episodes` (at most 1,500)."""
+    counts: list[int] = _episode_series(stack, run_id, episodes, superseded=superseded)["n"]
+    return counts
+
+
+def episode_returns(stack: Stack, run_id: str, episodes: int) -> list[float]:
+    """Returns the returns of the episodes 1 to `episodes` (at most 1,500) that are not superseded."""
+    returns: list[float] = _episode_series(stack, run_id, episodes, superseded=False)["mean"]
+    return returns
+
+
+def _episode_series(stack: Stack, run_id: str, episodes: int, *, superseded: bool) -> dict[str, Any]:
     assert 2 <= episodes <= 1_500
     answer = stack.post(
         "series:query",
@@ -57,8 +68,9 @@ def episodes_per_bucket(stack: Stack, run_id: str, episodes: int, *, superseded:
             "include_superseded": superseded,
         },
     )
-    counts: list[int] = answer["series"][0]["n"]
-    return counts
+    (series,) = answer["series"]
+    found: dict[str, Any] = series
+    return found
 
 
 def live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:

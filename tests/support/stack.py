@@ -137,16 +137,22 @@ class Stack:
         self._start("server", [sys.executable, "-m", "app.main"])
         wait_for(self.server_is_ready, 30, f"the server is ready\n{self.log('server')}")
 
-    def start_worker(self) -> None:
-        """Starts the worker and waits until the server lists it as online."""
-        files = ["--token-file", str(self.directory / "worker.token"), "--state-dir", str(self.directory / "worker")]
-        place = ["--server", self.worker_url, "--pool", "default", "--slots", str(self.slots), "--name", "tester"]
-        before = time.time()
-        self._start("worker", [sys.executable, "-m", "workers.celery_app", *place, *files], self._worker_environment)
-        wait_for(lambda: self._worker_is_back(before), 30, "the worker registers")
+    def start_worker(self, name: str = "worker", server: str | None = None) -> None:
+        """Starts a worker and waits until the server lists it as online.
 
-    def _worker_is_back(self, since: float) -> bool:
-        workers = self.get("workers")["items"]
+        Args:
+            name: Name of the process and of its state directory, for a second worker.
+            server: Where it looks for the server; `worker_url` by default.
+        """
+        title = "tester" if name == "worker" else name
+        files = ["--token-file", str(self.directory / "worker.token"), "--state-dir", str(self.directory / name)]
+        place = ["--server", server or self.worker_url, "--pool", "default", "--slots", str(self.slots), "--name", title]
+        before = time.time()
+        self._start(name, [sys.executable, "-m", "workers.celery_app", *place, *files], self._worker_environment)
+        wait_for(lambda: self._worker_is_back(title, before), 30, f"the worker registers\n{self.log(name)}")
+
+    def _worker_is_back(self, title: str, since: float) -> bool:
+        workers = [worker for worker in self.get("workers")["items"] if worker["name"] == title]
         return any(worker["state"] == "online" and _epoch(worker["last_heartbeat_at"]) >= since - 0.5 for worker in workers)
 
     def _start(self, name: str, command: list[str], more: Mapping[str, str] | None = None) -> None:
@@ -227,9 +233,9 @@ class Stack:
 
         return wait_for(ask, seconds, what)
 
-    def attempt_directory(self, attempt_id: str) -> Path:
-        """Returns where the worker keeps an attempt."""
-        return self.directory / "worker" / "attempts" / attempt_id
+    def attempt_directory(self, attempt_id: str, worker: str = "worker") -> Path:
+        """Returns where a worker keeps an attempt."""
+        return self.directory / worker / "attempts" / attempt_id
 
     def marked_processes(self) -> Iterator[psutil.Process]:
         """Yields every live process that this stack or its children started."""

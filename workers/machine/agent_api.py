@@ -98,9 +98,9 @@ class AttemptApi:
         self._lease = f"/api/v1/leases/{attempt_id}"
         self._base = f"/api/v1/attempts/{attempt_id}"
 
-    def renew(self, renewal: Renewal) -> RenewalAnswer:
-        """Renews the lease and fetches orders."""
-        return _post(self._client, f"{self._lease}:renew", renewal, RenewalAnswer)
+    def renew(self, renewal: Renewal, *, within: float = 20.0) -> RenewalAnswer:
+        """Renews the lease and fetches orders; waits for the answer no longer than `within` seconds."""
+        return _post(self._client, f"{self._lease}:renew", renewal, RenewalAnswer, timeout=within)
 
     def follow(self, request: FollowRequest) -> FollowAnswer:
         """Asks which snapshot a continuous evaluation is to evaluate next."""
@@ -158,8 +158,8 @@ def _chunks(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def _post(client: httpx.Client, path: str, body: Document, model: type[Answer]) -> Answer:
-    answer = _checked(_call(client, "POST", path, content=body.model_dump_json(), headers=_JSON))
+def _post(client: httpx.Client, path: str, body: Document, model: type[Answer], **options: Any) -> Answer:
+    answer = _checked(_call(client, "POST", path, content=body.model_dump_json(), headers=_JSON, **options))
     try:
         return model.model_validate_json(answer.content)
     except ValidationError as error:

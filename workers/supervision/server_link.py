@@ -29,6 +29,9 @@ GOODBYE_SECONDS: Final = 24 * 3_600.0
 _UPLOAD_POLL_SECONDS: Final = 0.5
 _FLUSH_SECONDS: Final = 30.0
 _JOIN_SECONDS: Final = 60.0
+_LONGEST_LEASE_PAUSE: Final = 2.0
+"""After a partition the lease must be renewed soon: the server counts the silence, not the partition."""
+_SHORTEST_RENEWAL: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,11 +140,12 @@ class ServerLink:
         self._parts.box.give(Order.STALE)
 
     def _keep_lease(self) -> None:
-        backoff = Backoff(self._renew_now, longest=self._parts.renew_seconds)
+        renew_seconds = self._parts.renew_seconds
+        backoff = Backoff(self._renew_now, longest=min(renew_seconds, _LONGEST_LEASE_PAUSE))
         while not self._stop_lease.is_set():
             self._renew_now.clear()
             try:
-                answer = self._api.renew(self._parts.renewal())
+                answer = self._api.renew(self._parts.renewal(), within=max(renew_seconds, _SHORTEST_RENEWAL))
             except UnreachableError as error:
                 if backoff.failures == 0:
                     self._parts.log.warning("lease.unreachable", reason=str(error))
@@ -153,7 +157,7 @@ class ServerLink:
                 return
             backoff.reset()
             self._parts.box.give(answer.order)
-            self._renew_now.wait(self._parts.renew_seconds)
+            self._renew_now.wait(renew_seconds)
 
     def _ship(self) -> None:
         try:

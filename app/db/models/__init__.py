@@ -10,6 +10,7 @@ from app.db.models.jobs import Attempt, AttemptRun, Job, JobRun
 from app.db.models.logs import LogBlock
 from app.db.models.projects import Audit, Membership, Project, User
 from app.db.models.snapshots import Snapshot, SnapshotFile
+from app.db.models.uptime import ServerUptime
 from app.db.models.workers import Worker
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Project",
     "Run",
     "Series",
+    "ServerUptime",
     "Snapshot",
     "SnapshotFile",
     "Submission",

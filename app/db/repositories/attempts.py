@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import func, select, update
@@ -21,8 +22,8 @@ class Leases:
     """The leases of all live attempts as the reaper sees them."""
 
     total: int
-    lapsed: tuple[str, ...]
-    """Attempts that were silent for longer than the limit."""
+    lapsed: tuple[tuple[str, datetime], ...]
+    """Attempts that were silent for longer than the limit, each with its last sign of life."""
 
 
 async def insert(session: Session, row: dict[str, Any], lease_seconds: float) -> Attempt | None:
@@ -121,8 +122,8 @@ async def leases(session: Session, silent_seconds: float) -> Leases:
     live = Attempt.state.in_(LIVE)
     total = await session.scalar(select(func.count()).select_from(Attempt).where(live))
     silent = (live, Attempt.renewed_at < db_now(-silent_seconds), Attempt.lease_until < db_now())
-    lapsed = await session.scalars(select(Attempt.id).where(*silent).order_by(Attempt.renewed_at, Attempt.id))
-    return Leases(total=total or 0, lapsed=tuple(lapsed))
+    lapsed = await session.execute(select(Attempt.id, Attempt.renewed_at).where(*silent).order_by(Attempt.renewed_at, Attempt.id))
+    return Leases(total=total or 0, lapsed=tuple((attempt_id, heard) for attempt_id, heard in lapsed))
 
 
 async def live_on(session: Session, worker_ids: Collection[str]) -> Sequence[Attempt]:

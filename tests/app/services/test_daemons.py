@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from app.daemons import uptime
 from app.daemons.compactor import EVENT_SECONDS, Compactor
 from app.daemons.dispatcher import BellError, Dispatcher
 from app.daemons.reaper import Reaper
@@ -12,6 +13,7 @@ from app.domain.errors import ConflictError
 from app.services import dispatch, events
 from app.services.blobs import BlobStore
 from app.services.dispatch import Ready
+from app.settings import SettingsError, load_settings
 from palestra.contract.states import Cause, JobState, Outcome
 from tests.support.world import World, pass_time
 
@@ -204,15 +206,18 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def reaper(database: Database, clock: Clock) -> Reaper:
+async def reaper(database: Database, clock: Clock) -> Reaper:
+    await uptime.count_once(database)
     return Reaper(database, reclaim_seconds=100, monotonic=clock)
 
 
-async def watch(reaper: Reaper, clock: Clock, seconds: float) -> int:
-    """Lets the reaper look every ten seconds; returns how many attempts it gave up."""
+async def watch(reaper: Reaper, clock: Clock, seconds: float, *, is_up: bool = True) -> int:
+    """Lets the reaper look every ten seconds, of a server that is up or not; returns how many attempts it gave up."""
     lost = 0
     for _ in range(int(seconds / 10)):
         clock.advance(10)
+        if is_up:
+            await uptime.count_once(reaper._database, period=6)
         lost += await reaper.tick()
     return lost
 
@@ -254,8 +259,39 @@ async def test_time_in_which_the_reaper_was_away_does_not_count(world: World, re
     assert await watch(reaper, clock, 90) == 0
     clock.advance(3_600)
     assert await reaper.tick() == 0
-    assert await watch(reaper, clock, 90) == 0
+    assert await watch(reaper, clock, 10) == 0
     assert await watch(reaper, clock, 20) == 1
+
+
+async def test_time_in_which_no_server_is_up_does_not_count(world: World, reaper: Reaper, clock: Clock) -> None:
+    """Line 15.7: the reaper may live in another process than the server that workers speak to."""
+    worker = (await world.register()).worker_id
+    job = await world.one_job()
+    await world.start(job.id, worker)
+    await reaper.tick()
+    assert await watch(reaper, clock, 60) == 0
+    assert await watch(reaper, clock, 3_600, is_up=False) == 0
+    assert await watch(reaper, clock, 20) == 0
+    assert (await world.job(job.id)).state is JobState.RUNNING
+    assert await watch(reaper, clock, 30) == 1
+
+
+async def test_of_a_freeze_of_the_whole_server_next_to_nothing_counts(world: World, reaper: Reaper, clock: Clock) -> None:
+    """Line 15.7: a server that was stopped for a while and goes on gives its workers the time that they had left."""
+    worker = (await world.register()).worker_id
+    await world.start((await world.one_job()).id, worker)
+    await reaper.tick()
+    for _ in range(8):
+        assert await watch(reaper, clock, 10) == 0
+        clock.advance(29)
+    assert await watch(reaper, clock, 40) == 1
+
+
+def test_a_dead_workers_job_waits_two_minutes_by_default() -> None:
+    """Line 15.7."""
+    assert load_settings({}, environ={}).reclaim_seconds == 120
+    with pytest.raises(SettingsError, match="reclaim_seconds 50 must be at least lease_seconds 60"):
+        load_settings({"reclaim_seconds": "50"}, environ={})
 
 
 async def test_a_step_of_the_databases_clock_gives_nothing_up(world: World, reaper: Reaper, clock: Clock) -> None:

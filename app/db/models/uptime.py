@@ -1,0 +1,18 @@
+"""How long servers were up."""
+
+from datetime import datetime
+
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.models.base import Base
+
+
+class ServerUptime(Base):
+    """The one counter of all server processes on this database: the seconds in which at least one of them was up."""
+
+    __tablename__ = "server_uptime"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    seconds: Mapped[float] = mapped_column(default=0.0)
+    counted_at: Mapped[datetime]
+    """When a server last added to it."""

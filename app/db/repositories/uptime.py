@@ -1,0 +1,40 @@
+"""The row that counts how long servers were up."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import select
+
+from app.db.clock import db_now
+from app.db.clock import now as database_now
+from app.db.engine import Session
+from app.db.models.uptime import ServerUptime
+from app.db.upsert import insert_new
+
+_ROW: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Uptime:
+    """The counter at one moment of the database's clock."""
+
+    at: datetime
+    seconds: float
+
+
+async def read(session: Session) -> Uptime:
+    """Returns the counter now."""
+    seconds = await session.scalar(select(ServerUptime.seconds).where(ServerUptime.id == _ROW))
+    return Uptime(await database_now(session), seconds or 0.0)
+
+
+async def count(session: Session, longest: float) -> None:
+    """Adds the time since a server last counted, at most `longest` seconds: the rest of a longer gap no server was up."""
+    await session.execute(insert_new(session, ServerUptime, [{"id": _ROW, "seconds": 0.0, "counted_at": db_now()}]))
+    query = select(ServerUptime).where(ServerUptime.id == _ROW).execution_options(populate_existing=True)
+    row = (await session.scalars(query.with_for_update())).one()
+    present = await database_now(session)
+    row.seconds += min(max((present - row.counted_at).total_seconds(), 0.0), longest)
+    row.counted_at = present
+    await session.flush()
