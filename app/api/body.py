@@ -16,11 +16,14 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
 from app.api.errors import ApiError, invalid_document
+from palestra.contract.documents import canonical_json
 from palestra.contract.strict_json import JsonError, check_json
+from palestra.contract.upgrade import UnsupportedSchemaError
 from palestra.contract.views import FieldProblem
 
 Model = TypeVar("Model", bound=BaseModel)
 Result = TypeVar("Result")
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 BODY_MODEL: Final = "palestra_body_model"
 """Attribute of a body dependency that tells the OpenAPI document its model."""
@@ -43,13 +46,14 @@ _AT_ONCE: Final = 16_384
 _reader: Final = ThreadPoolExecutor(1, "palestra-bodies")
 
 
-def json_body(model: type[Model], *, limit: int = SMALL, required: bool = True) -> Any:
+def json_body(model: type[Model], *, limit: int = SMALL, required: bool = True, upgraded: Upgrade | None = None) -> Any:
     """Returns the dependency that reads a `model` from the request.
 
     Args:
         model: The document to read.
         limit: Largest body in bytes; `LARGE` takes the setting `max_body_bytes`.
         required: Without it an absent body reads as `model()`.
+        upgraded: Brings an older version of the document, as plain JSON, up to the present one.
     """
 
     async def read(request: Request) -> Model:
@@ -58,7 +62,7 @@ def json_body(model: type[Model], *, limit: int = SMALL, required: bool = True) 
         if not raw and not required:
             return model()
         check_content_type(request)
-        return await read_document(raw, model)
+        return await read_document(raw, model, upgraded=upgraded)
 
     setattr(read, BODY_MODEL, model)
     setattr(read, BODY_REQUIRED, required)
@@ -97,9 +101,9 @@ async def read_bytes(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-async def read_document(raw: bytes, model: type[Model]) -> Model:
+async def read_document(raw: bytes, model: type[Model], *, upgraded: Upgrade | None = None) -> Model:
     """Returns the document in `raw`, as `parse` does; a large one is read beside the event loop."""
-    return await aside(len(raw), partial(parse, raw, model))
+    return await aside(len(raw), partial(parse, raw, model, upgraded=upgraded))
 
 
 async def aside(size: int, work: Callable[[], Result]) -> Result:
@@ -109,7 +113,7 @@ async def aside(size: int, work: Callable[[], Result]) -> Result:
     return await asyncio.get_running_loop().run_in_executor(_reader, work)
 
 
-def parse(raw: bytes, model: type[Model], *, nul: bool = False) -> Model:
+def parse(raw: bytes, model: type[Model], *, nul: bool = False, upgraded: Upgrade | None = None) -> Model:
     """Returns the document in `raw`; raises the answer to give where it is not one. `nul` permits the NUL character in texts."""
     if not raw.strip():
         raise _refused(422, "body_required", "is required")
@@ -120,7 +124,9 @@ def parse(raw: bytes, model: type[Model], *, nul: bool = False) -> Model:
     if not isinstance(value, dict):
         raise _refused(422, "wrong_type", "expected an object")
     try:
-        return model.model_validate_json(raw)
+        return model.model_validate_json(raw if upgraded is None else canonical_json(upgraded(value)))
+    except UnsupportedSchemaError as error:
+        raise _refused(422, "unsupported_schema", str(error), "/definition/schema_version") from None
     except ValidationError as error:
         raise invalid_document(error, model) from None
 

@@ -213,15 +213,17 @@ def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) 
     if agent is not None and environment is not None and environment.action_space is not None:
         if isinstance(definition.agent, Sb3Parameters):
             algorithm = definition.agent.algorithm
-            _check_actions(f"{algorithm} of Stable-Baselines3", SB3_ACTION_SPACES[algorithm], environment.action_space)
+            _check_actions(f"{algorithm} of Stable-Baselines3", SB3_ACTION_SPACES[algorithm], environment.action_space, catalogue)
         else:
-            _check_actions(agent.name.upper(), agent.action_spaces, environment.action_space)
+            _check_actions(agent.name.upper(), agent.action_spaces, environment.action_space, catalogue)
 
 
-def _check_actions(agent: str, taken: Sequence[str], space: SpaceDescription) -> None:
+def _check_actions(agent: str, taken: Sequence[str], space: SpaceDescription, catalogue: Catalogue) -> None:
     if space.kind not in taken:
         needs = " or ".join(_KIND_NAMES[kind] for kind in taken)
-        message = f"{agent} needs {needs} actions, the environment has {_describe(space)}. Choose another agent."
+        others = ", ".join(sorted(one.name for one in catalogue.agents if space.kind in one.action_spaces))
+        remedy = f"Choose one of {others}, which take them" if others else "No agent of this pool takes them: choose another environment"
+        message = f"{agent} needs {needs} actions, the environment has {_describe(space)}. {remedy}."
         raise InvalidError("action_space_mismatch", message, pointer="/definition/agent/name")
 
 

@@ -20,6 +20,7 @@ from palestra.contract.states import AttemptState, Cause
 from palestra.contract.views import Page
 from palestra.contract.work_order import (
     WORK_ORDER_VERSION,
+    WORK_ORDER_VERSIONS,
     Registration,
     RegistrationAnswer,
     WorkerHeartbeat,
@@ -57,7 +58,7 @@ async def register(session: Session, principal: Principal, body: Registration, s
         broker_url=broker.get_secret_value(),
         queue=pool_queue(worker.pool),
         heartbeat_seconds=settings.heartbeat_seconds,
-        work_order_versions=(WORK_ORDER_VERSION,),
+        work_order_versions=WORK_ORDER_VERSIONS,
     )
 
 

@@ -140,7 +140,7 @@ def agent_of(settings: Settings) -> dict[str, Any]:
                 "rmsprop_epsilon": settings.rms_epsilon,
                 "gamma": settings.gamma,
                 "rollout_steps": settings.rollout,
-                "value_coefficient": settings.value,
+                "value_coefficient": settings.value / 2 if asynchronous else settings.value,  # PFRL's A3C halves the squared error
                 "entropy_coefficient": settings.entropy,
                 "max_grad_norm": settings.max_grad_norm,
                 "hidden_sizes": settings.hidden,

@@ -50,7 +50,7 @@ class Learner:
         observation, action, _, _, target = batch
         logs = self._actor(observation).log_softmax(1)
         entropy = -(logs.exp() * logs).sum(1).mean()
-        value_loss = 0.5 * (self._critic(observation).squeeze(1) - target).square().mean()
+        value_loss = (self._critic(observation).squeeze(1) - target).square().mean()
         value_weight, entropy_weight, _ = self._weights
         return logs.gather(1, action.unsqueeze(1)).squeeze(1), value_weight * value_loss - entropy_weight * entropy
 

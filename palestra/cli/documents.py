@@ -18,7 +18,7 @@ from palestra.cli.output import usage
 from palestra.contract.options import Submission
 from palestra.contract.problems import explain
 from palestra.contract.strict_json import MAX_DEPTH, JsonError, check_json
-from palestra.contract.upgrade import UnsupportedSchemaError, upgrade
+from palestra.contract.upgrade import UnsupportedSchemaError, upgrade_submission
 from palestra.contract.views import FieldProblem
 
 MAX_BYTES: Final = 1_048_576
@@ -155,9 +155,9 @@ def _construct(path: str, node: Node) -> Any:
 
 
 def _validate(path: str, value: Any, node: Node, prefix: Sequence[str]) -> Submission:
-    if isinstance(value, dict) and isinstance(value.get("definition"), dict):
+    if isinstance(value, dict):
         try:
-            value = {**value, "definition": upgrade(value["definition"])}
+            value = upgrade_submission(value)
         except UnsupportedSchemaError as error:
             usage(f"{path}: {error}")
     try:

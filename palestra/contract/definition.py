@@ -4,7 +4,7 @@ Owns the document, its hash and the experiment's ID. Job options (`options.py`) 
 """
 
 from functools import cache
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
@@ -13,8 +13,9 @@ from palestra.contract.documents import Document, sha256_of
 from palestra.contract.envs import EnvSpec
 from palestra.contract.names import ExportFormat, Name, SeriesName, Sha256, Text, Title, slugify
 from palestra.contract.parameters import FreeParameters
+from palestra.contract.versions import oldest_form
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Version of the definition document that this code writes. Older ones are brought up by `upgrade.py`."""
 
 StepCount = Annotated[int, Field(ge=1, le=10**12)]
@@ -153,8 +154,8 @@ class RlDefinition(Document):
     kind: Literal["rl"]
     """Discriminates definitions."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
-    """Version of this document."""
+    schema_version: Literal[2] = SCHEMA_VERSION
+    """Version of this document; where it is left out, the current one."""
 
     name: Title
     """Display name. Not part of the identity."""
@@ -190,7 +191,9 @@ class RlDefinition(Document):
     def _rollout_fits(self) -> Self:
         if isinstance(self.agent, PpoParameters):
             rollout = self.agent.rollout_steps * self.env.num_envs
-            if self.agent.minibatch_size > rollout:
+            if self.agent.minibatch_size > rollout and "minibatch_size" not in self.agent.model_fields_set:
+                self.__dict__["agent"] = self.agent.model_copy(update={"minibatch_size": rollout})  # the default is no demand
+            elif self.agent.minibatch_size > rollout:
                 raise ValueError(
                     f"agent.minibatch_size {self.agent.minibatch_size} is larger than a rollout of {rollout} env_steps "
                     "(agent.rollout_steps x env.num_envs): lower one or raise the other"
@@ -253,8 +256,8 @@ class SupervisedDefinition(Document):
     kind: Literal["supervised"]
     """Discriminates definitions."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
-    """Version of this document."""
+    schema_version: Literal[2] = SCHEMA_VERSION
+    """Version of this document; where it is left out, the current one."""
 
     name: Title
     """Display name. Not part of the identity."""
@@ -327,19 +330,26 @@ Code = Annotated[BuiltinCode | EntrypointCode | GitCode, Field(discriminator="ki
 
 
 def definition_hash(definition: Definition) -> str:
-    """Returns the SHA-256 of the definition with all defaults filled in, without name and notes (seeds are job options)."""
-    return sha256_of({key: value for key, value in definition.model_dump(mode="json").items() if key not in {"name", "notes"}})
+    """Returns the SHA-256 of the definition with all defaults filled in, without name and notes (seeds are job options).
+
+    It is that of the definition's oldest form (`versions.py`), so a snapshot of long ago is still one of the same definition.
+    """
+    return sha256_of({key: value for key, value in _oldest_form(definition).items() if key not in {"name", "notes"}})
 
 
 def identity_hash(definition: Definition, code: BuiltinCode | EntrypointCode | GitCode) -> str:
-    """Returns the SHA-256 over definition, schema version and code: what makes two submissions the same experiment."""
+    """Returns the SHA-256 over the definition's oldest form, its schema version and code: what makes two submissions one experiment."""
     return sha256_of(
         {
             "code": code.model_dump(mode="json"),
             "definition": definition_hash(definition),
-            "schema_version": definition.schema_version,
+            "schema_version": _oldest_form(definition)["schema_version"],
         }
     )
+
+
+def _oldest_form(definition: Definition) -> dict[str, Any]:
+    return oldest_form(definition.model_dump(mode="json"))
 
 
 def experiment_id(definition: Definition, code: BuiltinCode | EntrypointCode | GitCode) -> str:

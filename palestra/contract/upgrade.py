@@ -1,20 +1,16 @@
 """Brings definitions written by older versions of Palestra up to the current schema.
 
-One step per version, from n to n + 1, kept for ever; `tests/assets/definitions/` holds a sample of every version that was ever released,
-and a test reads each. A step works on plain JSON, since the models of an old version are gone.
+One step per version, from n to n + 1, kept for ever (`versions.py`); `tests/assets/definitions/` holds a sample of every version that was
+ever released, and a test reads each. A step works on plain JSON, since the models of an old version are gone.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from palestra.contract.definition import SCHEMA_VERSION, Definition, read_definition
 from palestra.contract.documents import canonical_json
-
-Step = Callable[[dict[str, Any]], dict[str, Any]]
-
-STEPS: Final[Mapping[int, Step]] = {}
-"""Step from the version that is the key to the next one. Version 1 is the first."""
+from palestra.contract.versions import STEPS, Step
 
 
 class UnsupportedSchemaError(ValueError):
@@ -39,6 +35,16 @@ def upgrade(document: Mapping[str, Any], steps: Mapping[int, Step] = STEPS, curr
         upgraded = {**steps[version](upgraded), "schema_version": version + 1}
         version += 1
     return upgraded
+
+
+def upgrade_submission(value: dict[str, Any]) -> dict[str, Any]:
+    """Returns a submission as plain JSON with its definition brought up; one whose definition is no object as it is.
+
+    Raises:
+        UnsupportedSchemaError: Like `upgrade`.
+    """
+    definition = value.get("definition")
+    return {**value, "definition": upgrade(definition)} if isinstance(definition, dict) else value
 
 
 def load_definition(raw: bytes | str) -> Definition:

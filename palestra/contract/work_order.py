@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from palestra.contract.agents.actions import ActionKind
 from palestra.contract.definition import Code, Definition, EntrypointCode
 from palestra.contract.documents import Document
 from palestra.contract.names import Counter, ExportFormat, Name, Schedule, Seed, Title
@@ -12,8 +13,12 @@ from palestra.contract.parameters import ParametersSchema
 from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
 from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 
-WORK_ORDER_VERSION: Final = 1
-"""Version of the work order that this code speaks. The dispatcher rings only workers that speak the job's."""
+WORK_ORDER_VERSION: Final = 2
+"""Version of the work order that this code makes. The dispatcher rings only workers that speak the job's. Since version 2 the definition in
+it is of schema version 2."""
+
+WORK_ORDER_VERSIONS: Final = (1, 2)
+"""Versions that this code executes: the orders of jobs that were queued before an upgrade hold the definition brought up too."""
 
 JobId = Annotated[str, Field(pattern=r"^job_[0-9a-z]{26}$")]
 AttemptId = Annotated[str, Field(pattern=r"^att_[0-9a-z]{26}$")]
@@ -82,7 +87,7 @@ class RunOrder(Document):
 class WorkOrder(Document):
     """All that a trainer needs to execute one attempt. Holds no credential."""
 
-    version: Literal[1] = WORK_ORDER_VERSION
+    version: Literal[1, 2] = WORK_ORDER_VERSION
     attempt_id: AttemptId
     attempt_number: Annotated[int, Field(ge=1)]
     job_id: JobId
@@ -207,10 +212,6 @@ class Gpu(Document):
     name: str
     uuid: str = ""
     memory_mib: Annotated[int, Field(ge=0)]
-
-
-ActionKind = Literal["discrete", "box", "multi_discrete", "multi_binary"]
-"""A kind of action space that agents can act in."""
 
 
 class SpaceDescription(Document):

@@ -33,7 +33,7 @@ def experiment(**changes: Any) -> dict[str, Any]:
         "kind": "rl",
         "agent": "dqn",
         "env": "CartPole-v1",
-        "schema_version": 1,
+        "schema_version": 2,
         "definition_hash": "0" * 64,
         "code": {"kind": "builtin"},
         "state": "queued",

@@ -46,7 +46,7 @@ def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[s
     }
     base: dict[str, Any] = {
         "kind": "rl",
-        "schema_version": 1,
+        "schema_version": 2,
         "name": "test",
         "env": {"id": "CartPole-v1", "num_envs": num_envs},
         "agent": agents[agent],
@@ -60,7 +60,7 @@ def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[s
 def work_order(document: dict[str, Any], *, seed: int = 7, schedule: str = "train", **run: Any) -> WorkOrder:
     """Returns a work order of one run."""
     order = {
-        "version": 1,
+        "version": 2,
         "attempt_id": new_id("att"),
         "attempt_number": 1,
         "job_id": new_id("job"),

@@ -89,7 +89,7 @@ def registration(**changes: Any) -> Registration:
         "boot_id": "boot-1",
         "pid": 100,
         "slots": 4,
-        "work_order_versions": [1],
+        "work_order_versions": [1, 2],
         "version": "0.1.0",
         "catalogue": catalogue(),
     }

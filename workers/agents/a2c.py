@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from palestra.contract.agents import A2cParameters
-from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic
+from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
 from workers.agents.adam import clip_to_norm
 from workers.agents.algorithm import Updated
 from workers.agents.gradients import Gradient
@@ -46,10 +46,10 @@ class A2c(OnPolicyMath[A2cParameters]):
         """
         hyper, policy, advantage = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:
-            advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
+            advantage = standardised(advantage)
         outputs, value = self.model(parameters, batch.observation)
         policy_loss = -(policy.log_probability(parameters, outputs, batch.action) * advantage).mean()
-        value_loss = 0.5 * (value - batch.value_target).square().mean()
+        value_loss = (value - batch.value_target).square().mean()
         entropy = policy.entropy(parameters, outputs).mean()
         total = policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy
         return total, (torch.stack((total, policy_loss, value_loss, entropy)).detach(),)

@@ -69,11 +69,11 @@ class A3cMath:
     hyper: A3cParameters
 
     def loss(self, parameters: Parameters, steps: Steps) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2 / 2; and `REPORT_NAMES` but one [5]."""
+        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2; and `REPORT_NAMES` but one [5]."""
         policy, weight = self.model.policy, steps.weight
         outputs, value = self.model(parameters, steps.observation)
         error, entropy = steps.returned - value, policy.entropy(parameters, outputs)
-        policy_loss, value_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach(), 0.5 * error.square()
+        policy_loss, value_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach(), error.square()
         each = policy_loss + self.hyper.value_coefficient * value_loss - self.hyper.entropy_coefficient * entropy
         means = torch.stack((each, policy_loss, value_loss, entropy, value)).detach() @ weight / weight.sum()
         return (each * weight).sum(), (means,)

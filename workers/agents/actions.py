@@ -1,15 +1,24 @@
 """Raw actions, which networks and memories deal in, and the actions of a space. N actions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
 import torch
 from gymnasium import Space, spaces
 from torch import Tensor
 
+from palestra.contract.agents.actions import ActionKind, takers
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
+
+_KINDS: Final[Mapping[ActionKind, type[Space[Any]]]] = {
+    "discrete": spaces.Discrete,
+    "box": spaces.Box,
+    "multi_discrete": spaces.MultiDiscrete,
+    "multi_binary": spaces.MultiBinary,
+}
 
 
 class Actions(Protocol):
@@ -108,17 +117,39 @@ class BoxActions:
 
 
 def discrete_actions(space: Space[Any], agent: str) -> DiscreteActions:
-    """Returns the actions of a discrete space; raises DefinitionError, which names the agent, for another one."""
+    """Returns the actions of a discrete space; raises DefinitionError, which names the agent and those for the space, for another one."""
     if not isinstance(space, spaces.Discrete):
-        raise DefinitionError(f"agent {agent} needs a Discrete action space, not {space}; ppo and sac take Box actions")
+        raise DefinitionError(f"agent.name: {agent} needs a Discrete action space, not {space}: {_remedy(space)}")
     return DiscreteActions(int(space.n), int(space.start))
 
 
 def box_actions(space: Space[Any], agent: str) -> BoxActions:
-    """Returns the actions of a bounded box of floats; raises DefinitionError, which names the agent, for another space."""
-    if not (isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)):
-        raise DefinitionError(f"agent {agent} needs a Box action space of floats, not {space}; dqn and ppo take Discrete actions")
+    """Returns the actions of a bounded box of floats; raises DefinitionError, which names the agent and those for the space, else."""
+    if not _is_floating(space):
+        raise DefinitionError(f"agent.name: {agent} needs a Box action space of floats, not {space}: {_remedy(space)}")
     low, high = space.low.reshape(-1).astype(np.float32), space.high.reshape(-1).astype(np.float32)
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (high > low).all()):
-        raise DefinitionError(f"agent {agent} needs finite bounds on every action, not {space}: wrap the environment in RescaleAction")
+    if not (high > low).all():
+        raise DefinitionError(f"agent.name: {agent} needs bounds that differ on every action, not {space}: leave that action out")
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise DefinitionError(f"agent.name: {agent} needs finite bounds on every action, not {space}: {_remedy(space, bounded=False)}")
     return BoxActions(space, (low / 2 + high / 2), (high / 2 - low / 2))
+
+
+def no_actions(space: Space[Any], agent: str, wanted: str) -> DefinitionError:
+    """Returns the refusal of a space by an agent that takes other kinds, with the agents that take it."""
+    return DefinitionError(f"agent.name: {agent} needs {wanted} action space, not {space}: {_remedy(space)}")
+
+
+def _is_floating(space: Space[Any]) -> TypeGuard[spaces.Box]:
+    return isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
+
+
+def _remedy(space: Space[Any], *, bounded: bool = True) -> str:
+    """Returns what to do about a space that an agent does not take; which agents do follows from what they declare."""
+    kind = next((kind for kind, known in _KINDS.items() if isinstance(space, known)), None)
+    if kind is None:
+        return f"no built-in agent takes {type(space).__name__} actions, let the environment declare a Box or a MultiDiscrete"
+    if kind == "box" and not _is_floating(space):
+        return "no built-in agent takes a Box of whole numbers, let the environment declare a MultiDiscrete"
+    names, bounds = ", ".join(takers(kind, bounded=bounded)), "" if bounded else " without bounds"
+    return f"choose one of {names}, which take {type(space).__name__} actions{bounds}"

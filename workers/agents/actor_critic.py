@@ -45,6 +45,16 @@ class Batch(NamedTuple):
         return Batch(observation, action, log_probability, advantage, value_target)
 
 
+def standardised(weight: Tensor) -> Tensor:
+    """Returns what weighs the gradient [...], shifted and scaled to mean 0 and standard deviation 1.
+
+    A single one stays as it is, as in Stable-Baselines3: less its own mean it would be 0, and the policy would never learn.
+    """
+    if weight.numel() < 2:
+        return weight
+    return (weight - weight.mean()) / (weight.std(correction=0) + 1e-8)
+
+
 @dataclass(frozen=True)
 class ActorCritic:
     """Networks of policy and value. Images are read by convolutions that both share; all else by a network for each."""

@@ -16,8 +16,7 @@ from gymnasium import Space, spaces
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from workers.agents.actions import DiscreteActions
-from workers.core.errors import DefinitionError
+from workers.agents.actions import DiscreteActions, no_actions
 from workers.core.types import Array
 from workers.networks.layout import Parameters
 
@@ -359,8 +358,7 @@ def policy_for(space: Space[Any], agent: str = "ppo") -> Policy:
             below, above = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
             centre, half = (below / 2 + above / 2).astype(np.float32), (above / 2 - below / 2).astype(np.float32)
             return Gaussian(space, low, high, centre, half)
-    wanted = "a Discrete, MultiDiscrete, MultiBinary or a floating Box"
-    raise DefinitionError(f"agent {agent} needs {wanted} action space, not {space}")
+    raise no_actions(space, agent, "a Discrete, MultiDiscrete, MultiBinary or a floating Box")
 
 
 def _torch_dtype(dtype: Any) -> torch.dtype:

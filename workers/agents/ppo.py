@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
-from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic
+from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
 from workers.agents.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.agents.algorithm import Updated
 from workers.agents.gradients import Gradient
@@ -47,6 +47,8 @@ def clipped_loss(
 ) -> tuple[Tensor, Tensor]:
     """Returns the negative of equation 9 [], and the first values of `REPORT_NAMES` [6]; mean over all samples.
 
+    The value loss is the squared error, without a half, as in equation 9, Stable-Baselines3, PFRL and tianshou.
+
     Args:
         hyper: Clipping range (epsilon) and coefficients (c1, c2).
         batch: What was gathered.
@@ -56,12 +58,12 @@ def clipped_loss(
     """
     advantage = batch.advantage
     if hyper.normalize_advantages:
-        advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
+        advantage = standardised(advantage)
     log_ratio = log_probability - batch.log_probability
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - hyper.clip_range, 1 + hyper.clip_range)
     policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()  # equation 7
-    value_loss = 0.5 * (value - batch.value_target).square().mean()
+    value_loss = (value - batch.value_target).square().mean()
     total = policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy.mean()
     kl = (ratio - 1 - log_ratio).mean()  # never negative: http://joschu.net/blog/kl-approx.html
     fraction = ((ratio - 1).abs() > hyper.clip_range).float().mean()

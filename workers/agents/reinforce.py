@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from palestra.contract.agents import ReinforceParameters
-from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic
+from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
 from workers.agents.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.agents.advantages import discounted_sums, of_ended_episodes
 from workers.agents.algorithm import Updated
@@ -60,10 +60,10 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
         """Returns the loss [], whose gradient is that of Williams, section 4: (r - b) d ln pi / d theta; and what is reported of it."""
         hyper, policy, weight = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:
-            weight = (weight - weight.mean()) / (weight.std(correction=0) + 1e-8)
+            weight = standardised(weight)
         outputs, value = self.model(parameters, batch.observation)
         policy_loss = -(policy.log_probability(parameters, outputs, batch.action) * weight).mean()
-        value_loss = 0.5 * (value - batch.value_target).square().mean()
+        value_loss = (value - batch.value_target).square().mean()
         entropy = policy.entropy(parameters, outputs).mean()
         total = policy_loss - hyper.entropy_coefficient * entropy
         if hyper.baseline:

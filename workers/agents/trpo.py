@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from palestra.contract.agents import TrpoParameters
-from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic
+from workers.agents.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
 from workers.agents.adam import AdamState, adam, adam_start
 from workers.agents.algorithm import Updated
 from workers.agents.gradients import Gradient
@@ -164,8 +164,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
     def update(self, gradient: Gradient, state: TrpoState, batch: Batch) -> Updated[TrpoState]:
         """Makes the policy's step on a rollout, then fits the value network to it."""
         if self.hyper.normalize_advantages:
-            advantage = batch.advantage
-            batch = batch._replace(advantage=(advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8))
+            batch = batch._replace(advantage=standardised(batch.advantage))
         parameters, norm = self.policy_step(gradient, state.parameters, batch)
         values, optimizer, value_loss = self.value_steps(gradient, state, batch)
         named = self.policy_layout.split(parameters)

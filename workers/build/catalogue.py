@@ -16,21 +16,15 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from palestra.contract.agents import BUILTIN_AGENTS
+from palestra.contract.agents.actions import ACTION_SPACES, ActionKind
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from palestra.contract.names import ExportFormat, Schedule
-from palestra.contract.work_order import ActionKind, AgentDescription, Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
+from palestra.contract.work_order import AgentDescription, Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
 from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.envs.make import is_game, log_mujoco, register_games
 from workers.export.onnx import missing_packages
 from workers.machine.worker_log import LEFT_OUT
 
-_ACTION_SPACES: Final = {
-    **dict.fromkeys(("dqn", "c51", "iqn", "rainbow", "drqn"), ("discrete",)),
-    **dict.fromkeys(("sac", "td3", "ddpg", "naf"), ("box",)),
-    "cem": ("discrete", "box"),
-    **dict.fromkeys(("ppo", "a2c", "a3c", "reinforce", "trpo", "recurrent_ppo"), ("discrete", "box", "multi_discrete", "multi_binary")),
-    "sb3": get_args(ActionKind),
-}
 _ALL_SPACES: Final = get_args(ActionKind)
 _ARRAY_SPACES: Final[Mapping[ActionKind, type[gymnasium.Space[Any]]]] = {
     "box": gymnasium.spaces.Box,
@@ -58,7 +52,7 @@ def _export_formats() -> tuple[ExportFormat, ...]:
 
 
 def _builtin_agents() -> tuple[AgentDescription, ...]:
-    described = {"agents": [{"name": name, "action_spaces": _ACTION_SPACES.get(name, ())} for name in BUILTIN_AGENTS if _has_package(name)]}
+    described = {"agents": [{"name": name, "action_spaces": ACTION_SPACES[name]} for name in BUILTIN_AGENTS if _has_package(name)]}
     return Catalogue.model_validate_json(json.dumps(described)).agents
 
 

@@ -176,7 +176,7 @@ def _with_episodes(env_id: str, env: gym.Env[Any, Any], index: int, limit: int |
         array_layout(made.declared_space)
         action_layout(made.action_space)
     except TypeError as error:
-        raise DefinitionError(f"{env_id}: {error}") from error
+        raise DefinitionError(f"env.id {env_id}: {error}") from error
     return made
 
 

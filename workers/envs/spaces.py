@@ -75,13 +75,17 @@ def array_layout(space: Space[Any]) -> Layout:
     """Returns shape and dtype of one observation as it is stored: that of the space, or of the vector of a `Dict` or `Tuple`.
 
     Raises:
-        TypeError: If its elements are no arrays.
+        TypeError: If its elements are no arrays, or hold not a single number.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        return (Flattener(space).size,), np.dtype(np.float32)
-    if space.shape is None or space.dtype is None:
+        layout: Layout = (Flattener(space).size,), np.dtype(np.float32)
+    elif space.shape is None or space.dtype is None:
         raise TypeError(f"{type(space).__name__} spaces cannot be stored as one array: turn them into a Box with a wrapper")
-    return space.shape, np.dtype(space.dtype)
+    else:
+        layout = space.shape, np.dtype(space.dtype)
+    if math.prod(layout[0]) == 0:
+        raise TypeError(f"the space {space} holds no number (shape {list(layout[0])}): give the environment one of at least one number")
+    return layout
 
 
 def check_is_array(space: Space[Any], name: str) -> None:

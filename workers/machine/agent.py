@@ -17,7 +17,7 @@ from pydantic import ValidationError
 import palestra
 from palestra import provenance
 from palestra.contract.work_order import (
-    WORK_ORDER_VERSION,
+    WORK_ORDER_VERSIONS,
     Catalogue,
     Registration,
     RegistrationAnswer,
@@ -204,7 +204,7 @@ def describe(options: WorkerOptions) -> Registration:
         pid=os.getpid(),
         slots=options.slots,
         gpus=options.gpus,
-        work_order_versions=(WORK_ORDER_VERSION,),
+        work_order_versions=WORK_ORDER_VERSIONS,
         version=palestra.__version__,
         hardware=provenance.hardware(),
         packages=provenance.packages(),

@@ -90,13 +90,13 @@ def encoding_of(space: Space[Any]) -> Encoding:
             shape = tuple(space.shape)
             floating = np.issubdtype(space.dtype, np.floating)
             dtype = np.dtype(np.float32) if floating else np.dtype(space.dtype)
+            _check_holds(space, math.prod(shape))
             return Encoding(math.prod(shape), shape, dtype, scale=_scale_of(space))
         case spaces.Dict() | spaces.Tuple():
             parts = groupby(_parts(space), key=lambda part: part[1])
             segments = tuple((sum(length for length, _ in group), factor) for factor, group in parts)
             size = sum(length for length, _ in segments)
-            if size == 0:
-                raise DefinitionError(f"observations of {space} hold nothing: leave no part out")
+            _check_holds(space, size)
             plain = all(factor == 1.0 for _, factor in segments)
             return Encoding(size, (size,), np.dtype(np.float32), segments=None if plain else segments)
     raise _unreadable(space)
@@ -131,6 +131,11 @@ def _one_hot(components: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
 @lru_cache
 def _factors(segments: tuple[tuple[int, float], ...]) -> npt.NDArray[np.float32]:
     return np.repeat(np.array([factor for _, factor in segments], np.float32), [length for length, _ in segments])
+
+
+def _check_holds(space: Space[Any], size: int) -> None:
+    if not size:
+        raise DefinitionError(f"env.id: its observations, {space}, hold not a single number: choose an environment that shows something")
 
 
 def _unreadable(space: Space[Any]) -> DefinitionError:

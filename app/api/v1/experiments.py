@@ -17,6 +17,7 @@ from app.services.runs import RunFilter
 from palestra.contract.options import Submission
 from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView
 from palestra.contract.states import RunState
+from palestra.contract.upgrade import upgrade_submission
 from palestra.contract.views import Page
 
 router = APIRouter(prefix="/experiments", tags=["experiments"])
@@ -42,9 +43,15 @@ Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
 
 @router.post("", status_code=201, response_model=ExperimentDetail, responses={200: {"model": ExperimentDetail}, 409: {}})
 async def submit_experiment(
-    principal: Submitter, body: Annotated[Submission, json_body(Submission, limit=LARGE)], session: WriteSession, once: OnceDep
+    principal: Submitter,
+    body: Annotated[Submission, json_body(Submission, limit=LARGE, upgraded=upgrade_submission)],
+    session: WriteSession,
+    once: OnceDep,
 ) -> Response:
-    """Submits a definition: 201 for a new experiment, 200 for the one that is there already, with missing seeds added."""
+    """Submits a definition: 201 for a new experiment, 200 for the one that is there already, with missing seeds added.
+
+    A definition of an older `schema_version` is brought up to the present one; it is the same experiment as before.
+    """
 
     async def change() -> Answer:
         view, created = await experiments.submit(session, principal, body)

@@ -59,7 +59,7 @@ function definition(
           passes: 4,
           minibatch_size: 256,
           clip_range: 0.2,
-          value_coefficient: 0.5,
+          value_coefficient: 0.25,
           entropy_coefficient: 0.01,
           normalize_advantages: true,
           target_kl: null,
@@ -69,7 +69,7 @@ function definition(
         };
   return {
     kind: "rl",
-    schema_version: 1,
+    schema_version: 2,
     name,
     notes: "",
     env: { id: env, kwargs: {}, num_envs: agent === "ppo" ? 8 : 1, max_episode_steps: 500, vectorization: "sync" },
@@ -338,7 +338,7 @@ export function makeExperiment(
     kind: "rl",
     agent,
     env,
-    schema_version: 1,
+    schema_version: 2,
     definition_hash: hash,
     code: { kind: "builtin" },
     state: "running",

@@ -185,6 +185,8 @@ export interface paths {
         /**
          * Submit Experiment
          * @description Submits a definition: 201 for a new experiment, 200 for the one that is there already, with missing seeds added.
+         *
+         *     A definition of an older `schema_version` is brought up to the present one; it is the same experiment as before.
          */
         post: operations["submit_experiment"];
         delete?: never;
@@ -1053,7 +1055,7 @@ export interface components {
             rollout_steps: number;
             /**
              * Value Coefficient
-             * @description Weight of the value loss.
+             * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
             value_coefficient: number;
@@ -1136,8 +1138,8 @@ export interface components {
             rollout_steps: number;
             /**
              * Value Coefficient
-             * @description Weight of the value loss.
-             * @default 0.5
+             * @description Weight of the value loss, which is the squared error of V. The default is the 0.5 of PFRL, whose A3C halves that error.
+             * @default 0.25
              */
             value_coefficient: number;
         };
@@ -3710,7 +3712,7 @@ export interface components {
             max_grad_norm: number | null;
             /**
              * Minibatch Size
-             * @description Transitions per update.
+             * @description Transitions per update. Where it is left out, no more than a rollout has.
              * @default 256
              */
             minibatch_size: number;
@@ -3756,7 +3758,7 @@ export interface components {
             target_kl?: number | null;
             /**
              * Value Coefficient
-             * @description Weight of the value loss.
+             * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
             value_coefficient: number;
@@ -4115,7 +4117,7 @@ export interface components {
             target_kl?: number | null;
             /**
              * Value Coefficient
-             * @description Weight of the value loss.
+             * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
             value_coefficient: number;
@@ -4288,7 +4290,7 @@ export interface components {
             normalize_rewards: boolean;
             /**
              * Value Coefficient
-             * @description Weight of the value loss.
+             * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
             value_coefficient: number;
@@ -4484,11 +4486,11 @@ export interface components {
             notes: string;
             /**
              * Schema Version
-             * @description Version of this document.
-             * @default 1
+             * @description Version of this document; where it is left out, the current one.
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             /**
              * @default {
              *       "every_env_steps": 10000,
@@ -4558,11 +4560,11 @@ export interface components {
             notes: string;
             /**
              * Schema Version
-             * @description Version of this document.
-             * @default 1
+             * @description Version of this document; where it is left out, the current one.
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             /**
              * @default {
              *       "every_env_steps": 10000,
@@ -5384,11 +5386,11 @@ export interface components {
             notes: string;
             /**
              * Schema Version
-             * @description Version of this document.
-             * @default 1
+             * @description Version of this document; where it is left out, the current one.
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             /**
              * @default {
              *       "every_updates": 1000,
@@ -5459,11 +5461,11 @@ export interface components {
             notes: string;
             /**
              * Schema Version
-             * @description Version of this document.
-             * @default 1
+             * @description Version of this document; where it is left out, the current one.
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             /**
              * @default {
              *       "every_updates": 1000,
@@ -5902,10 +5904,10 @@ export interface components {
             schedule: components["schemas"]["Schedule"];
             /**
              * Version
-             * @default 1
-             * @constant
+             * @default 2
+             * @enum {integer}
              */
-            version: 1;
+            version: 1 | 2;
         };
         /**
          * WorkerHeartbeat

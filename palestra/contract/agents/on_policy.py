@@ -30,13 +30,13 @@ class PpoParameters(Document):
     """Passes over each rollout."""
 
     minibatch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 256
-    """Transitions per update."""
+    """Transitions per update. Where it is left out, no more than a rollout has."""
 
     clip_range: Annotated[float, Field(gt=0, le=10)] = 0.2
     """Clipping of the probability ratio."""
 
     value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
-    """Weight of the value loss."""
+    """Weight of the value loss, which is the mean squared error of V."""
 
     entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.0
     """Weight of the entropy bonus."""
@@ -85,7 +85,7 @@ class A2cParameters(Document):
     """Shift and scale the advantages of each rollout to mean 0 and standard deviation 1."""
 
     value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
-    """Weight of the value loss."""
+    """Weight of the value loss, which is the mean squared error of V."""
 
     entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.01
     """Weight of the entropy bonus."""
@@ -136,8 +136,8 @@ class A3cParameters(Document):
     rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 5
     """Most env_steps of a process between two of its updates; an episode's end comes before."""
 
-    value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
-    """Weight of the value loss."""
+    value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.25
+    """Weight of the value loss, which is the squared error of V. The default is the 0.5 of PFRL, whose A3C halves that error."""
 
     entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.01
     """Weight of the entropy bonus."""
@@ -180,7 +180,7 @@ class ReinforceParameters(Document):
     """Shift and scale what weighs the gradient to mean 0 and standard deviation 1."""
 
     value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
-    """Weight of the value loss."""
+    """Weight of the value loss, which is the mean squared error of V."""
 
     entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.0
     """Weight of the entropy bonus."""
@@ -281,7 +281,7 @@ class RecurrentPpoParameters(Document):
     """Clipping of the probability ratio."""
 
     value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
-    """Weight of the value loss."""
+    """Weight of the value loss, which is the mean squared error of V."""
 
     entropy_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.0
     """Weight of the entropy bonus."""

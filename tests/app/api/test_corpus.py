@@ -241,3 +241,19 @@ async def test_answers_are_json_that_every_reader_takes(shared: Served) -> None:
         document = (await client.get("/api/v1/definitions/schema")).json()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert document["properties"]["definition"]
+
+
+async def test_a_definition_of_an_older_schema_version_is_the_experiment_that_it_was(shared: Served) -> None:
+    """Line 15.12: sent to the API as it is, it is brought up, and the same training in the present version is the same experiment."""
+    old = definition(schema_version=1, agent={"name": "ppo", "value_coefficient": 0.5}, env={"id": "CartPole-v1", "num_envs": 8})
+    new = {**old, "schema_version": 2, "agent": {"name": "ppo", "value_coefficient": 0.25}}
+    other = {**new, "agent": {"name": "ppo", "value_coefficient": 0.5}}
+    async with shared.client("user") as client:
+        answers = [
+            await client.post("/api/v1/experiments", json={"definition": one}) for one in (old, new, other, {**old, "schema_version": 3})
+        ]
+        assert [answer.status_code for answer in answers] == [201, 200, 201, 422], [answer.text[:300] for answer in answers]
+        assert answers[0].json()["id"] == answers[1].json()["id"] != answers[2].json()["id"]
+        assert answers[0].json()["definition"]["agent"]["value_coefficient"] == 0.25
+        assert answers[3].json()["errors"][0]["pointer"] == "/definition/schema_version"
+        assert "upgrade Palestra" in answers[3].json()["detail"]

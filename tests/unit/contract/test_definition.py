@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from palestra.contract.agents import BUILTIN_AGENTS
 from palestra.contract.definition import (
     BuiltinCode,
     Code,
@@ -22,6 +23,7 @@ from palestra.contract.documents import canonical_json
 from palestra.contract.options import Submission
 from palestra.contract.parameters import check_schema
 from palestra.contract.problems import explain
+from palestra.contract.upgrade import upgrade
 
 ASSETS = Path(__file__).parents[2] / "assets" / "definitions"
 
@@ -77,12 +79,12 @@ def test_the_hash_ignores_key_order(random: Any) -> None:
         random.shuffle(items)
         return dict(items)
 
-    document = json.loads((ASSETS / "v1-dqn.json").read_text())
+    document = upgrade(json.loads((ASSETS / "v1-dqn.json").read_text()))
     assert definition_hash(load(shuffled(document))) == definition_hash(load(document))
 
 
 def test_canonical_json_round_trips() -> None:
-    definition = load(json.loads((ASSETS / "v1-dqn.json").read_text()))
+    definition = load(upgrade(json.loads((ASSETS / "v1-dqn.json").read_text())))
     assert read_definition(canonical_json(definition)) == definition
 
 
@@ -123,7 +125,7 @@ def test_the_id_is_a_slug_and_sixteen_digits() -> None:
         ({"agent": {"name": "dqn", "learning_rate": True}}, "/agent/learning_rate"),
         ({"agent": {"name": "dqn", "batch_size": 64, "buffer_size": 32}}, "/agent"),
         ({"agent": {"name": "dqn", "epsilon_start": 0.1, "epsilon_end": 0.5}}, "/agent"),
-        ({"agent": {"name": "ppo", "rollout_steps": 8}}, ""),
+        ({"agent": {"name": "ppo", "rollout_steps": 8, "minibatch_size": 256}}, ""),
         ({"agent": {"name": "a3c"}, "env": {"id": "CartPole-v1", "num_envs": 2}}, ""),
         ({"agent": {"name": "a3c"}, "loop": {"env_steps": 100, "updates": 10}}, ""),
         ({"agent": {"name": "a3c", "processes": 65}}, "/agent/processes"),
@@ -136,7 +138,7 @@ def test_the_id_is_a_slug_and_sixteen_digits() -> None:
         ({"name": "x" * 65}, "/name"),
         ({"notes": "nul \u0000"}, "/notes"),
         ({"surprise": 1}, "/surprise"),
-        ({"schema_version": 2}, "/schema_version"),
+        ({"schema_version": 1}, "/schema_version"),
         ({"kind": "other"}, ""),
         ({"agent": {"name": "os:system"}}, "/agent"),
         ({"agent": {"gamma": 0.9}}, "/agent"),
@@ -236,3 +238,26 @@ def test_a_schema_may_refer_to_its_own_parts_and_describe_names_that_look_like_r
 def test_bad_seeds_are_refused(seeds: list[Any]) -> None:
     with pytest.raises(ValidationError):
         Submission.model_validate_json(json.dumps({"definition": minimal(), "options": {"seeds": seeds}}))
+
+
+@pytest.mark.parametrize("num_envs", [1, 2, 8])
+@pytest.mark.parametrize("name", sorted(set(BUILTIN_AGENTS) - {"sb3", "a3c"}))
+def test_the_defaults_of_every_agent_are_a_definition(name: str, num_envs: int) -> None:
+    """Line 15.12: `agent: {name: ppo}` alone was refused, since its minibatch was larger than its rollout."""
+    loaded = load(minimal(agent={"name": name}, env={"id": "CartPole-v1", "num_envs": num_envs}))
+    assert read_definition(canonical_json(loaded)) == loaded
+
+
+def test_the_defaults_of_a3c_are_a_definition() -> None:
+    """Line 15.12: its processes have an environment each."""
+    assert load(minimal(agent={"name": "a3c"}))
+
+
+def test_a_minibatch_that_was_not_asked_for_is_no_larger_than_a_rollout() -> None:
+    """Line 15.12: and what fitted before is what it was, and keeps its ID; one that was asked for is never changed."""
+    sizes = {num_envs: load(minimal(agent={"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": num_envs})) for num_envs in (1, 2, 8)}
+    assert [definition.agent.minibatch_size for definition in sizes.values()] == [128, 256, 256]
+    asked = load(minimal(agent={"name": "ppo", "minibatch_size": 128}))
+    assert definition_hash(asked) == definition_hash(sizes[1])
+    with pytest.raises(ValidationError, match=r"agent.minibatch_size 256 is larger than a rollout of 128"):
+        load(minimal(agent={"name": "ppo", "minibatch_size": 256}))

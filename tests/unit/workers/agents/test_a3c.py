@@ -60,7 +60,7 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
 
     chosen, value = torch.distributions.Categorical(logits=network("policy")), network("value").squeeze(1)
     policy_sum = (chosen.log_prob(actions) * (returned - value).detach() + 0.02 * chosen.entropy()).sum()
-    (0.7 * 0.5 * (returned - value).square().sum() - policy_sum).backward()
+    (0.7 * (returned - value).square().sum() - policy_sum).backward()
     expected = torch.cat([tensor.grad.reshape(-1) for tensor in named.values()])
     steps = Steps(
         torch.cat((rows, rows[:1])), torch.cat((actions, actions[:1])), torch.cat((returned, returned[:1])), torch.tensor([1.0, 1, 1, 0])
@@ -68,7 +68,7 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
     for gradient in (eager_gradient, functional_gradient):
         slope, means = A3cMath(agent._model, agent._hyper).slope(gradient, agent.parameters, steps)
         torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-5)
-        losses = torch.stack((-(chosen.log_prob(actions) * (returned - value)).mean(), 0.5 * (returned - value).square().mean()))
+        losses = torch.stack((-(chosen.log_prob(actions) * (returned - value)).mean(), (returned - value).square().mean()))
         told = torch.stack((losses[0] + 0.7 * losses[1] - 0.02 * chosen.entropy().mean(), *losses, chosen.entropy().mean(), value.mean()))
         torch.testing.assert_close(means, torch.cat((told.detach(), expected.norm().unsqueeze(0))))
 

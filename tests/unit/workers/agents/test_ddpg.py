@@ -147,7 +147,7 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
 
 
 def test_discrete_actions_are_refused_with_a_remedy() -> None:
-    with pytest.raises(DefinitionError, match="dqn and ppo take Discrete"):
+    with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
         build(HYPER, context(spaces.Discrete(3)))
 
 

@@ -148,7 +148,7 @@ def test_a_state_in_mid_training_continues_bit_exactly() -> None:
 
 
 def test_discrete_actions_are_refused_with_a_remedy() -> None:
-    with pytest.raises(DefinitionError, match="dqn and ppo take Discrete"):
+    with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
         build(HYPER, context(spaces.Discrete(3)))
 
 

@@ -88,7 +88,7 @@ def test_a2c_equals_an_independent_implementation_over_thirty_updates() -> None:
         advantage = torch.from_numpy(wanted.astype(np.float32))
         chosen = torch.distributions.Categorical(logits=module["policy"](rows))
         policy_loss = -(chosen.log_prob(torch.from_numpy(gathered.action)) * advantage).mean()
-        value_loss = 0.5 * (value - (advantage + value.detach())).square().mean()
+        value_loss = (value - (advantage + value.detach())).square().mean()
         optimizer.zero_grad()
         (policy_loss + 0.5 * value_loss - 0.02 * chosen.entropy().mean()).backward()
         torch.nn.utils.clip_grad_norm_(module.parameters(), 0.5)

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palestra.contract.agents import PpoParameters
+from palestra.contract.upgrade import load_definition
+from tests.support.samples import definition
 from tests.unit.workers.agents.agent_kit import BOX, assert_same_state, context, experience
 from workers.agents.actor_critic import Batch
 from workers.agents.adam import adam_start
@@ -94,15 +98,36 @@ def clipping_batch(ratios: list[float], advantage: list[float]) -> Batch:
 
 
 def test_clipped_loss_by_hand() -> None:
+    """Line 15.12: the value loss is the squared error, as in Stable-Baselines3, PFRL and tianshou."""
     agent = uniform_agent(value_coefficient=0.5, entropy_coefficient=0.1)
     batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])
     total, (report,) = agent.algorithm.loss(agent.named_parameters(), batch)
     policy_loss = -(1.0 + 1.2 + 0.5 - 1.5 - 0.8) / 5
-    value_loss, entropy = 0.5 * 4.0, np.log(2)
+    value_loss, entropy = 4.0, np.log(2)
     ratios = np.array([1.0, 1.5, 0.5, 1.5, 0.5])
     expected = [policy_loss + 0.5 * value_loss - 0.1 * entropy, policy_loss, value_loss, entropy, (ratios - 1 - np.log(ratios)).mean(), 0.8]
     np.testing.assert_allclose(report.numpy(), expected, rtol=1e-5)
     assert float(total) == pytest.approx(expected[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("coefficient", [0.5, 0.3, 1.7])
+def test_a_definition_of_version_1_learns_as_it_did(coefficient) -> None:
+    """Line 15.12: bit for bit: its coefficient, halved, times the squared error, is its coefficient times half of it."""
+    document = definition(schema_version=1, agent={"name": "ppo", "normalize_advantages": False, "value_coefficient": coefficient})
+    agent = build(load_definition(json.dumps(document)).agent, context(spaces.Discrete(2)))
+    batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])._replace(observation=torch.randn(5, 3))
+    split = agent.algorithm.model.layout.split
+
+    def as_it_was(vector: torch.Tensor) -> tuple[torch.Tensor, tuple[()]]:
+        parameters = split(vector)
+        outputs, value = agent.algorithm.model(parameters, batch.observation)
+        ratio = (outputs.log_softmax(1).gather(1, batch.action[:, None])[:, 0] - batch.log_probability).exp()
+        policy_loss = -torch.minimum(ratio * batch.advantage, ratio.clamp(1 - 0.2, 1 + 0.2) * batch.advantage).mean()
+        return policy_loss + coefficient * (0.5 * (value - batch.value_target).square().mean()), ()
+
+    vector = agent.learning_state.parameters
+    slope, _, _ = eager_gradient(lambda vector: agent.algorithm.loss(split(vector), batch), vector)
+    assert torch.equal(slope, eager_gradient(as_it_was, vector)[0])
 
 
 @pytest.mark.parametrize(

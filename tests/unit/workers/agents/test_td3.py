@@ -161,7 +161,7 @@ def test_acting_in_numpy_equals_acting_in_torch() -> None:
 
 
 def test_discrete_actions_are_refused_with_a_remedy() -> None:
-    with pytest.raises(DefinitionError, match="dqn and ppo take Discrete"):
+    with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
         build(HYPER, context(spaces.Discrete(3)))
 
 

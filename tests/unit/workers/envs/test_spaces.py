@@ -113,3 +113,10 @@ def test_environments_that_are_handed_over_are_flattened_too() -> None:
     vector.advance(np.array([[2, 1]]))
     assert env.taken.tolist() == [2, 1]
     assert vector.single_observation_space == SPACE
+
+
+@pytest.mark.parametrize("space", [spaces.Box(-1, 1, (0,)), spaces.Box(-1, 1, (3, 0)), spaces.Dict({"a": spaces.Box(0, 1, (0,))})])
+def test_a_space_without_a_number_is_refused(space) -> None:
+    """Line 15.12: it ended in a ZeroDivisionError where weights are drawn."""
+    with pytest.raises(TypeError, match="at least one number"):
+        array_layout(space)

@@ -22,8 +22,8 @@ def spec_of(steps: int, num_envs: int, k: int, n_step: int = 1) -> ReplaySpec:
     )
 
 
-def memory(spec: ReplaySpec, *, rule: str = "uniform", spare: float = 2.0, seed: int = 0) -> FrameReplay:
-    return FrameReplay(spec, RULES[rule](derive_generator(seed, "memory")), spare=spare)
+def memory(spec: ReplaySpec, *, rule: str = "uniform", spare: float = 2.0, seed: int = 0, grows: bool = False) -> FrameReplay:
+    return FrameReplay(spec, RULES[rule](derive_generator(seed, "memory")), spare=spare, grows=grows)
 
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
@@ -91,6 +91,63 @@ def test_anything_that_is_no_stack_moved_on_by_one_is_kept_exactly() -> None:
         replay.extend(*chunk.columns)
         naive.extend(chunk)
         assert_samples_agree(replay, naive)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_colour_images_get_all_of_the_capacity(rule, n_step) -> None:
+    """Line 15.12: channels are no frames of time, and a memory for 200 steps held 70 of them."""
+    generator, steps, num_envs = np.random.default_rng(0), 200, 2
+    replay, naive = memory(spec_of(steps, num_envs, 3, n_step), rule=rule, spare=1 / 16, grows=True), NaiveReplay(steps, num_envs, n_step)
+    images = generator.integers(256, size=(601, num_envs, 3, 2, 3)).astype(np.uint8)
+    for begin in range(0, 600, 25):
+        span, flags = slice(begin, begin + 25), np.zeros((25, num_envs), bool)
+        columns = images[span], np.zeros((25, num_envs), int), generator.normal(size=(25, num_envs)), images[begin + 1 : begin + 26]
+        chunk = Chunk(*columns, flags, flags)
+        replay.extend(*chunk.columns)
+        naive.extend(chunk)
+        assert len(replay) == min(begin + 25, steps) * num_envs
+        assert_samples_agree(replay, naive)
+
+
+@given(
+    steps=st.integers(1, 40),
+    num_envs=st.integers(1, 3),
+    k=st.integers(1, 4),
+    end=st.sampled_from([0.1, 0.5, 1.0]),
+    pieces=st.lists(st.integers(1, 30), min_size=1, max_size=8),
+)
+@settings(deadline=None, max_examples=40)
+def test_short_episodes_get_all_of_the_capacity(steps, num_envs, k, end, pieces) -> None:
+    """Line 15.12: the same class: whatever shares few frames, the memory holds what it was asked to, also when it was loaded meanwhile."""
+    spec = spec_of(steps, num_envs, k)
+    replay, naive, stream = memory(spec, spare=0.0, grows=True), NaiveReplay(steps, num_envs), FrameStream(3, num_envs, k, end)
+    for piece in pieces:
+        chunk = stream.chunk(piece)
+        replay.extend(*chunk.columns)
+        naive.extend(chunk)
+        assert len(replay) == min(len(naive.rows), steps) * num_envs
+        assert_samples_agree(replay, naive)
+        loaded = memory(spec, spare=0.0, grows=True)
+        loaded.load_state_dict(copy.deepcopy(replay.state_dict()))
+        assert_samples_agree(loaded, naive)
+        replay = loaded
+
+
+def test_a_memory_that_was_stored_before_it_could_grow_goes_on_as_it_was() -> None:
+    """Line 15.12: rows of older snapshots hold places, not numbers."""
+    spec, stream = spec_of(200, 2, 3), FrameStream(0, 2, 3, end=0.5)
+    old, new = memory(spec, spare=0.0), memory(spec, spare=0.0, seed=3, grows=True)
+    for _ in range(20):
+        old.extend(*stream.chunk(26).columns)
+    state = copy.deepcopy(old.state_dict())
+    del state["numbered"]
+    new.load_state_dict(state)
+    for _ in range(5):
+        chunk = stream.chunk(26)
+        for replay in (old, new):
+            replay.extend(*chunk.columns)
+        assert all(np.array_equal(a, b) for a, b in zip(old.sample(2, 8), new.sample(2, 8), strict=True))
 
 
 def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:

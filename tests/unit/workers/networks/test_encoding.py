@@ -78,7 +78,7 @@ def test_encoding_stores_doubles_as_floats() -> None:
 
 
 def test_an_observation_of_nothing_is_refused() -> None:
-    with pytest.raises(DefinitionError, match="hold nothing"):
+    with pytest.raises(DefinitionError, match="hold not a single number"):
         encoding_of(spaces.Tuple(()))
 
 

@@ -35,7 +35,7 @@ def wait_for(question: Callable[[], Any], what: str, seconds: float = 20.0) -> A
 def make_work_order(**changes: Any) -> WorkOrder:
     definition = {
         "kind": "rl",
-        "schema_version": 1,
+        "schema_version": 2,
         "name": "test",
         "env": {"id": "CartPole-v1"},
         "agent": {"name": "dqn"},

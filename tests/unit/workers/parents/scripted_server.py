@@ -121,7 +121,7 @@ class ScriptedServer:
     def _register(self, registration: dict[str, Any]) -> Answer:
         self.registrations.append(registration)
         answer = {"worker_id": "wrk_" + "0" * 26, "broker_url": self.broker_url, "queue": f"palestra.pool.{registration['pool']}"}
-        return 201, {**answer, "heartbeat_seconds": 0.3, "work_order_versions": [1]}
+        return 201, {**answer, "heartbeat_seconds": 0.3, "work_order_versions": [1, 2]}
 
     def _heartbeat(self, heartbeat: dict[str, Any]) -> Answer:
         self.heartbeats.append(heartbeat)

@@ -1,0 +1,53 @@
+"""What changed from one schema version of the definition to the next, as functions of plain JSON, and the form that identities are made of.
+
+A step up is kept for ever: stored definitions are read through it. A step down leads back to the version before wherever both say the same
+of a training. An identity is that of the oldest version that steps down lead to. So a document keeps its ID whichever version it is
+submitted in, and whichever version the server that reads it has: what differs in meaning differs in ID, what differs in spelling does not.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+HALVED_UNTIL_2: Final = frozenset({"ppo", "a2c", "a3c", "reinforce", "recurrent_ppo"})
+"""Agents whose value loss was half the squared error in version 1. Since version 2 it is the squared error."""
+_COEFFICIENT: Final = "value_coefficient"
+_DEFAULT_1: Final = 0.5
+"""What a document of version 1 meant that did not say it."""
+
+
+def _with_whole_squares(document: dict[str, Any]) -> dict[str, Any]:
+    agent = document.get("agent")
+    if not isinstance(agent, dict) or agent.get("name") not in HALVED_UNTIL_2:
+        return document
+    given = agent.get(_COEFFICIENT, _DEFAULT_1)
+    return {**document, "agent": {**agent, _COEFFICIENT: given / 2 if _is_number(given) else given}}
+
+
+def _with_half_squares(document: dict[str, Any]) -> dict[str, Any]:
+    agent = document.get("agent")
+    if not isinstance(agent, dict) or agent.get("name") not in HALVED_UNTIL_2:
+        return document
+    return {**document, "agent": {**agent, _COEFFICIENT: 2 * agent[_COEFFICIENT]}}
+
+
+def _is_number(value: object) -> bool:
+    """What is none is left for the model to refuse."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300
+
+
+STEPS: Final[Mapping[int, Step]] = {1: _with_whole_squares}
+"""Step from the version that is the key to the next one. Version 1 is the first."""
+
+STEPS_BACK: Final[Mapping[int, Step]] = {2: _with_half_squares}
+"""Step from the version that is the key, of a canonical document, to the one before: the same training in the older words."""
+
+
+def oldest_form(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a canonical document in the oldest version that says the same; that is what identities are made of."""
+    form, version = dict(document), int(document["schema_version"])
+    while version in STEPS_BACK:
+        form = {**STEPS_BACK[version](form), "schema_version": version - 1}
+        version -= 1
+    return form
