@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 import uvicorn
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import iter_route_contexts
 
 import palestra
@@ -22,6 +22,7 @@ from app import parts, startup
 from app.api import dashboard, errors, health, openapi, v1
 from app.api.guard import Guard
 from app.api.limits import LoginRate
+from app.api.query import check_query
 from app.connections import Connections, protocol_of, raise_descriptor_limit
 from app.db.check import DatabaseStartError, check_database
 from app.logging import configure_logging, scrub_text
@@ -51,7 +52,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.touches = Touches()
     app.state.login_rate = LoginRate()
     errors.install(app)
-    app.include_router(health.router)
+    app.include_router(health.router, dependencies=[Depends(check_query)])
     v1.include(app)
     app.router.default = dashboard.Dashboard(settings.dashboard_dir)
     app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
+from palestra.contract.wording import sentence
+
 ENV_PREFIX: Final = "PALESTRA_"
 OTHER_VARIABLES: Final = frozenset({"CONFIG", "SERVER", "TOKEN", "TOKEN_FILE", "PROJECT", "JSON"})
 """Variables with the prefix that other parts of Palestra read; `WORKER_*` and `TEST_*` are left alone as well."""
@@ -266,7 +268,7 @@ def _did_you_mean(key: str, prefix: str) -> str:
 
 
 def _sentence(error: ValidationError) -> str:
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     name = f"{where} (--{where.replace('_', '-')} or {ENV_PREFIX}{where.upper()}): " if where else ""
-    return name + first["msg"].removeprefix("Value error, ")
+    return name + sentence(first)

@@ -26,6 +26,7 @@ from app.domain.errors import (
 )
 from palestra.contract.problems import explain, pointer
 from palestra.contract.views import FieldProblem, Problem
+from palestra.contract.wording import sentence
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -157,8 +158,7 @@ async def _on_parameters(request: Request, error: Exception) -> Response:
 
 def _parameter_problem(details: Mapping[str, Any]) -> FieldProblem:
     where, *path = details["loc"]
-    message = str(details["msg"]).removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be")
-    return FieldProblem(pointer=f"{where}{pointer(path)}", code="invalid_parameter", message=message)
+    return FieldProblem(pointer=f"{where}{pointer(path)}", code="invalid_parameter", message=sentence(details))
 
 
 def _detail(problems: Sequence[FieldProblem]) -> str:

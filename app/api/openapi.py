@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from fastapi import FastAPI
-from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import RouteContext, iter_route_contexts
 from pydantic import BaseModel
@@ -13,6 +12,7 @@ from pydantic.json_schema import models_json_schema
 import palestra
 from app.api.auth import NEEDS
 from app.api.body import body_model
+from app.api.query import dependants
 from palestra.contract.views import Problem
 
 _TEMPLATE: Final = "#/components/schemas/{model}"
@@ -44,13 +44,6 @@ def build(app: FastAPI) -> dict[str, Any]:
         for method in context.methods or ():
             _complete(document["paths"][context.path_format][method.lower()], context, names)
     return document
-
-
-def dependants(dependant: Dependant) -> Iterator[Dependant]:
-    """Yields a dependency and all that it depends on."""
-    yield dependant
-    for child in dependant.dependencies:
-        yield from dependants(child)
 
 
 def need_of(context: RouteContext) -> str | None:
@@ -115,17 +108,15 @@ def _bodies(context: RouteContext) -> Iterator[tuple[type[BaseModel], bool]]:
 
 def _complete(operation: dict[str, Any], context: RouteContext, names: dict[type[BaseModel], str]) -> None:
     """Adds the body and every refusal to an operation."""
-    refusals = {400, 421}
+    refusals = {400, 421, 422}
     for model, required in _bodies(context):
         content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{names[model]}"}}}
         operation["requestBody"] = {"required": required, "content": content}
-        refusals |= {413, 415, 422}
+        refusals |= {413, 415}
     if need_of(context) is not None:
         refusals |= {401, 403}
     else:
         operation["security"] = []
-    if operation.get("parameters"):
-        refusals.add(422)
     if "{" in (context.path_format or ""):
         refusals.add(404)
     responses = operation["responses"]

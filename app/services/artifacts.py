@@ -21,6 +21,7 @@ from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, Artif
 from palestra.contract.states import SnapshotState
 from palestra.contract.telemetry import SnapshotId
 from palestra.contract.views import Page
+from palestra.contract.wording import sentence
 
 _NAME: TypeAdapter[str] = TypeAdapter(ArtifactName)
 _SHA256: TypeAdapter[str] = TypeAdapter(Sha256)
@@ -199,7 +200,7 @@ def _valid(kind: TypeAdapter[str], value: str, pointer: str) -> str:
     try:
         return kind.validate_python(value, strict=True)
     except ValidationError as error:
-        reason = str(error.errors(include_url=False, include_input=False)[0]["msg"]).removeprefix("Value error, ")
+        reason = sentence(error.errors(include_url=False, include_input=False)[0])
         raise InvalidError("invalid_value", reason, pointer=pointer) from None
 
 

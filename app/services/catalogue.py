@@ -15,6 +15,7 @@ from app.db.repositories import workers as rows
 from app.domain import registered
 from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
+from app.services import pools
 from palestra.contract.definition import BuiltinCode, Code, Definition, EntrypointCode, GitCode, RlDefinition
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import Schedule
@@ -74,10 +75,11 @@ async def resolve(session: Session, principal: Principal, submission: Submission
     Refuses one that no worker of the pool could work on. A pool without workers accepts all built-in parts: its jobs wait.
 
     Raises:
-        InvalidError: With the codes `unknown_environment`, `unknown_agent`, `unknown_part`, `invalid_parameters`, `action_space_mismatch`,
-            `code_mismatch` or `unsupported_schedule`.
+        InvalidError: With the codes `unknown_pool`, `unknown_environment`, `unknown_agent`, `unknown_part`,
+            `invalid_parameters`, `action_space_mismatch`, `code_mismatch`, `unsupported_format` or `unsupported_schedule`.
     """
     pool = submission.options.pool
+    await pools.check(session, principal.project_id, pool, "/options/pool")
     workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
     definition, code = registered.resolve(submission.definition, submission.code, workers, pool)
     check(definition, submission.options.schedule, workers, pool)
@@ -99,6 +101,7 @@ async def check_job(session: Session, experiment: Experiment, request: JobReques
     """
     assert request.pool is not None
     pool, definition = request.pool, load_definition(experiment.definition)
+    await pools.check(session, experiment.project_id, pool, "/pool")
     workers = [_catalogue(worker) for worker in await rows.of_pool(session, experiment.project_id, pool)]
     code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
     registered.resolve(definition, code, workers, pool)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from palestra.contract.views import FieldProblem
+from palestra.contract.wording import sentence
 
 MAX_PROBLEMS: Final = 50
 """Faults told at once."""
@@ -21,28 +22,7 @@ MAX_FAULTS: Final = 1_000
 
 _MAX_KEY: Final = 64
 
-_TYPES: Final[Mapping[str, str]] = {
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number, not a fraction",
-    "int_parsing": "must be a whole number",
-    "int_parsing_size": "must be a whole number of at most 15 digits",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "string_type": "must be a string",
-    "string_unicode": "must be valid Unicode text",
-    "string_sub_type": "must be a string",
-    "list_type": "must be an array",
-    "tuple_type": "must be an array",
-    "dict_type": "must be an object",
-    "model_type": "expected an object",
-    "model_attributes_type": "expected an object",
-    "none_required": "must be null",
-    "missing": "is required",
-    "finite_number": "must be finite",
-    "path_type": "must be a path",
-}
+_WRONG_TYPES: Final = ("_type", "_parsing", "int_from_float", "none_required")
 
 _SCALARS: Final = frozenset({"str", "int", "float", "bool"})
 """Labels of the members of a union of scalars, which pydantic appends to the location."""
@@ -67,16 +47,6 @@ _CODES: Final[Mapping[str, str]] = {
     "union_tag_invalid": "not_a_choice",
     "union_tag_not_found": "required",
     "value_error": "invalid_value",
-}
-
-
-_WITH_CONTEXT: Final[Mapping[str, str]] = {
-    "union_tag_invalid": "must be one of {expected_tags}",
-    "union_tag_not_found": "needs {discriminator} to say which kind it is",
-    "literal_error": "must be {expected}",
-    "enum": "must be {expected}",
-    "string_pattern_mismatch": "must match {pattern}",
-    "value_error": "{error}",
 }
 
 
@@ -135,21 +105,14 @@ def _problem(details: ErrorDetails, model: type[BaseModel] | TypeAdapter[Any] | 
 
 
 def _code(kind: str) -> str:
-    return _CODES.get(kind, "wrong_type" if kind in _TYPES or kind.endswith(("_type", "_parsing")) else "invalid_value")
+    return _CODES.get(kind, "wrong_type" if kind.endswith(_WRONG_TYPES) else "invalid_value")
 
 
 def _message(details: ErrorDetails, parent: type[BaseModel] | None) -> str:
-    kind, context = details["type"], details.get("ctx", {})
-    if kind == "extra_forbidden":
-        name = str(details["loc"][-1])
-        return "unknown field" + (nearest(name[:_MAX_KEY], parent.model_fields) if parent else "")
-    if kind in _WITH_CONTEXT:
-        return _WITH_CONTEXT[kind].format(**context)
-    return _TYPES.get(kind) or _softened(details["msg"])
-
-
-def _softened(message: str) -> str:
-    return message.removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be").replace("should have", "must have")
+    if details["type"] != "extra_forbidden":
+        return sentence(details)
+    name = str(details["loc"][-1])
+    return sentence(details) + (nearest(name[:_MAX_KEY], parent.model_fields) if parent else "")
 
 
 def _walk(

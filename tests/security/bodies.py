@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from fastapi.routing import iter_route_contexts
 
 from app.api.body import BODY_LIMIT, body_model
-from app.api.openapi import dependants, need_of
+from app.api.openapi import need_of
+from app.api.query import dependants
 from app.main import create_app
 from app.settings import Settings
 from tests.security.target import dumped

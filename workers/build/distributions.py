@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from palestra.contract.definition import EntrypointCode
 from palestra.contract.names import NAME_PATTERN
+from palestra.contract.wording import summary
 from workers.core.errors import PartNotFoundError
 
 Kind = Literal["agents", "model_functions", "input_functions"]
@@ -68,7 +69,7 @@ def discover(kind: Kind) -> Discovery:
         try:
             part = _describe(entry_point)
         except (ValueError, ValidationError, OSError) as error:
-            left_out[name] = str(error)
+            left_out[name] = summary(error, name) if isinstance(error, ValidationError) else str(error)
             continue
         if name in parts:
             left_out[name] = "two distributions register the name: uninstall one, or rename its part"

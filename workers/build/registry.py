@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from palestra.contract.agents import BuiltinAgent, RegisteredAgent
 from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
+from palestra.contract.wording import summary
 from workers.agents.foreign import ForeignAgent
 from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
@@ -154,7 +155,7 @@ def _parameters_for(factory: Any, parameters: RegisteredAgent) -> Any:
     try:
         return model.model_validate(parameters.parameters)
     except ValidationError as error:
-        raise DefinitionError(f"agent.parameters do not fit {parameters.name!r}: {error}") from error
+        raise DefinitionError(f"agent.parameters do not fit {parameters.name!r}: {summary(error, 'parameters')}") from error
 
 
 def _as_agent(made: Any, context: AgentContext, part: RegisteredPart) -> Agent:

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.agents import AgentParameters
+from palestra.contract.wording import summary
 from workers.build.registry import make_agent
 from workers.collect.collector import VectorCollector
 from workers.core.protocols import Agent
@@ -141,5 +142,4 @@ def _checked(parameters: Mapping[str, Any]) -> Any:
     try:
         return _PARAMETERS.validate_python(dict(parameters))
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, one['loc'][2:])) or 'agent'}: {one['msg']}" for one in error.errors())
-        raise ValueError(f"agent: {faults}") from error
+        raise ValueError(f"agent: {summary(error, 'agent', skip=2)}") from error

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.names import Name, Title
+from palestra.contract.wording import sentence
 from palestra.contract.work_order import Gpu
 from workers.machine.sampling import list_gpus
 
@@ -162,4 +163,4 @@ def _checked(adapter: TypeAdapter[str], text: str, option: str) -> str:
     try:
         return adapter.validate_python(text)
     except ValidationError as error:
-        raise UsageError(f"{option}: {error.errors()[0]['msg']}") from None
+        raise UsageError(f"{option}: {sentence(error.errors()[0])}") from None

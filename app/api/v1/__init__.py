@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import Depends, FastAPI
 
 from app.api.auth import authenticate
+from app.api.query import check_query
 from app.api.v1 import (
     artifacts,
     definitions,
@@ -44,6 +45,6 @@ PARTS: Final[tuple[ModuleType, ...]] = (
 
 def include(app: FastAPI) -> None:
     """Adds all routes. One level deep: the framework builds every route anew for each router around it, which takes time at start."""
-    app.include_router(session.public_router, prefix=PREFIX)
+    app.include_router(session.public_router, prefix=PREFIX, dependencies=[Depends(check_query)])
     for part in PARTS:
-        app.include_router(part.router, prefix=PREFIX, dependencies=[Depends(authenticate)])
+        app.include_router(part.router, prefix=PREFIX, dependencies=[Depends(authenticate), Depends(check_query)])

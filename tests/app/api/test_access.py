@@ -8,7 +8,8 @@ from fastapi.routing import iter_route_contexts
 from app.api.auth import NEEDS
 from app.api.body import body_model
 from app.api.limits import LoginRate
-from app.api.openapi import dependants, need_of
+from app.api.openapi import need_of
+from app.api.query import dependants
 from app.main import create_app
 from app.settings import Settings
 from tests.app.api.serving import ORIGIN, Served

@@ -210,11 +210,11 @@ async def test_a_definition_that_no_worker_could_train_is_refused(world: World, 
 
 
 async def test_a_pool_without_workers_accepts_and_says_what_the_job_waits_for(world: World) -> None:
-    await world.register()
-    job = await world.one_job(pool="gpu-lab", resources={"gpus": 8})
+    job = await world.one_job(resources={"gpus": 8})
     assert job.state is JobState.QUEUED
     assert job.waiting is not None
-    assert "palestra worker --pool gpu-lab" in job.waiting
+    assert "palestra worker --pool default" in job.waiting
+    await world.register()
     lonely = await world.one_job(seeds=[1], resources={"gpus": 8}, pool="default")
     assert "offers 8 GPUs" in (lonely.waiting or "")
 

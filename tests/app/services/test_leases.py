@@ -102,6 +102,7 @@ async def test_a_slot_runs_one_attempt(world: World, worker: str) -> None:
 
 
 async def test_a_worker_takes_only_what_fits_it(world: World, worker: str) -> None:
+    await world.register(name="w2", pool="far")
     far = await world.one_job(pool="far")
     large = await world.one_job(seeds=[5], resources={"gpus": 1})
     for job in (far, large):

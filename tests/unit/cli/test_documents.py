@@ -72,7 +72,7 @@ def test_words_stay_words(file: Path) -> None:
         ("1e-3", "fast", "7:5", "must be a number"),
         ("1e-3", "'0.001'", "7:5", "must be a number"),
         ("1_000", "10.5", "9:10", "whole number"),
-        ("1_000", "-1", "9:10", "greater than or equal to 1"),
+        ("1_000", "-1", "9:10", "at least 1"),
         ("seeds: [0, 1]", "seeds: [0, x]", "11:14", "whole number"),
         ("seeds: [0, 1]", "seeds: [1, 1]", "10:1", "name each seed once"),
         ("name: dqn", "name: dqm", "5:3", "none of the built-in agents dqn, ppo"),

@@ -18,9 +18,7 @@ def problems(document: dict[str, Any], model: Any = Submission) -> list[tuple[st
 
 def test_pointers_leave_out_what_only_pydantic_knows() -> None:
     hooks = [{"name": "nan_guard", "updates": 0}]
-    assert problems({"definition": definition(hooks=hooks)}) == [
-        ("/definition/hooks/0/updates", "out_of_range", "must be greater than or equal to 1")
-    ]
+    assert problems({"definition": definition(hooks=hooks)}) == [("/definition/hooks/0/updates", "out_of_range", "must be at least 1")]
     found = problems({"definition": definition(env={"id": "CartPole-v1", "kwargs": {"a": [1]}})})
     assert found == [("/definition/env/kwargs/a", "wrong_type", "must be a string, a number, true, false or null")]
 

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from palestra.contract.documents import Document
 from palestra.contract.names import ExportFormat
+from palestra.contract.wording import summary
 from workers.core.errors import PartNotFoundError
 from workers.entrypoints.experiments.rl_experiment import RLExperiment
 from workers.entrypoints.experiments.supervised import Experiment
@@ -167,8 +168,7 @@ def _read(kind: Any, given: Any) -> Any:
     try:
         return kind.model_validate_json(given if isinstance(given, str) else json.dumps(given))
     except ValidationError as error:
-        places = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}" for one in error.errors()[:8])
-        raise ValueError(f"experiment_config: {places}") from None
+        raise ValueError(f"experiment_config: {summary(error, 'document')}") from None
 
 
 def _run_config(run: RunOptions) -> RunConfig:

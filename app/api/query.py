@@ -1,0 +1,70 @@
+"""Query parameters that a route does not declare, or takes once only, are refused: never ignored.
+
+One router-level dependency, derived from what each route declares, so that no route can forget it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, get_origin
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+
+from app.api.errors import ApiError
+from palestra.contract.problems import MAX_PROBLEMS, nearest, pointer
+from palestra.contract.views import FieldProblem
+
+_MAX_NAME: Final = 64
+"""Characters of an unknown name that are compared with the known ones."""
+
+
+async def check_query(request: Request) -> None:
+    """Refuses unknown query parameters, and several values where the route takes one: 422.
+
+    Raises:
+        ApiError: With a problem per parameter, which names the nearest one that the route has.
+    """
+    if not request.url.query:
+        return
+    declared = parameters_of(request.scope["route"].dependant)
+    sent = Counter(name for name, _ in request.query_params.multi_items())
+    problems = [problem for name, times in sent.items() if (problem := _problem(name, times, declared)) is not None]
+    if problems:
+        first = problems[0]
+        detail = f"{first.pointer}: {first.message}."
+        raise ApiError(422, first.code, detail, errors=problems[:MAX_PROBLEMS])
+
+
+def parameters_of(dependant: Dependant) -> dict[str, bool]:
+    """Returns the query parameters of a route: name to whether it takes several values."""
+    return {
+        field.alias: get_origin(field.field_info.annotation) in {list, tuple, set, frozenset}
+        for part in dependants(dependant)
+        for field in part.query_params
+    }
+
+
+def dependants(dependant: Dependant) -> Iterator[Dependant]:
+    """Yields a dependency and all that it depends on."""
+    yield dependant
+    for child in dependant.dependencies:
+        yield from dependants(child)
+
+
+def _problem(name: str, times: int, declared: Mapping[str, bool]) -> FieldProblem | None:
+    if name not in declared:
+        return _told(name, "unknown_parameter", f"unknown parameter{_instead(name, declared)}")
+    if times > 1 and not declared[name]:
+        return _told(name, "repeated_parameter", f"is given {times} times, this route takes it once")
+    return None
+
+
+def _instead(name: str, declared: Mapping[str, Any]) -> str:
+    near = nearest(name[:_MAX_NAME], declared)
+    if near:
+        return near
+    return f"; this route takes {', '.join(declared)}" if declared else "; this route takes none"
+
+
+def _told(name: str, code: str, message: str) -> FieldProblem:
+    return FieldProblem(pointer=f"query{pointer((name,))}", code=code, message=message)

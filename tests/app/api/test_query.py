@@ -1,0 +1,83 @@
+"""Line 15.25: what a route does not declare is refused, never ignored, on every route there is."""
+
+from typing import Any
+
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from app.api.query import parameters_of
+from app.main import create_app
+from app.settings import Settings
+from tests.app.api.serving import Served
+from tests.app.api.test_access import PUBLIC, SUBSTITUTES
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def _routes() -> list[tuple[str, str, dict[str, bool]]]:
+    contexts = iter_route_contexts(create_app(Settings()).routes)
+    found = [
+        (method, str(context.path), parameters_of(context.original_route.dependant))  # type: ignore[attr-defined]
+        for context in contexts
+        for method in context.methods or ()
+    ]
+    assert len(found) > 30
+    return sorted(found, key=str)
+
+
+async def ask(shared: Served, method: str, path: str, query: str) -> tuple[int, dict[str, Any]]:
+    for name in SUBSTITUTES:
+        path = path.replace(f"{{{name}}}", "x")
+    async with shared.client("anonymous" if (method, path) in PUBLIC else "user") as client:
+        answer = await client.request(method, f"{path}?{query}")
+    return answer.status_code, answer.json()
+
+
+@pytest.mark.parametrize(("method", "path", "declared"), _routes())
+async def test_every_route_refuses_what_it_does_not_know(shared: Served, method: str, path: str, declared: dict[str, bool]) -> None:
+    status, problem = await ask(shared, method, path, "zzqq=1")
+    assert (status, problem["code"]) == (422, "unknown_parameter"), problem
+    (error,) = problem["errors"]
+    assert error["pointer"] == "query/zzqq"
+    assert all(name in error["message"] for name in declared) or "did you mean" in error["message"]
+    for name, several in declared.items():
+        if several:
+            continue
+        status, problem = await ask(shared, method, path, f"{name}=1&{name}=2")
+        assert (status, problem["code"]) == (422, "repeated_parameter"), name
+        misspelt, problem = await ask(shared, method, path, f"{name[0]}{name[2:]}x=1")
+        assert (misspelt, problem["code"]) == (422, "unknown_parameter")
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "pointer", "words"),
+    [
+        ("/jobs?experimnt=x", "unknown_parameter", "query/experimnt", "did you mean experiment?"),
+        ("/jobs?state=queued&state=running", "repeated_parameter", "query/state", "takes it once"),
+        ("/workers?limit=abc", "unknown_parameter", "query/limit", "takes none"),
+        ("/jobs?limit=abc", "invalid_parameter", "query/limit", "must be a whole number"),
+        ("/jobs?limit=0", "invalid_parameter", "query/limit", "must be at least 1"),
+        ("/jobs?state=queueing", "invalid_parameter", "query/state", "must be 'queued'"),
+        ("/runs?Limit=5", "unknown_parameter", "query/Limit", "did you mean limit?"),
+        ("/events?types=run", "unknown_parameter", "query/types", "did you mean type?"),
+        ("/catalogue?pool=a%20b", "invalid_parameter", "query/pool", "must match"),
+        ("/jobs?a%2Fb=1", "unknown_parameter", "query/a~1b", "unknown parameter"),
+    ],
+)
+async def test_what_is_told(shared: Served, query: str, code: str, pointer: str, words: str) -> None:
+    path, _, rest = query.partition("?")
+    status, problem = await ask(shared, "GET", f"/api/v1{path}", rest)
+    assert (status, problem["code"]) == (422, code), problem
+    assert problem["errors"][0]["pointer"] == pointer
+    assert words in problem["errors"][0]["message"]
+    assert pointer in problem["detail"]
+
+
+async def test_several_faults_are_told_at_once(shared: Served) -> None:
+    _, problem = await ask(shared, "GET", "/api/v1/jobs", "runn=1&poool=2&state=queued&state=paused")
+    assert [error["pointer"] for error in problem["errors"]] == ["query/runn", "query/poool", "query/state"]
+
+
+async def test_a_filter_that_takes_several_values_still_does(shared: Served) -> None:
+    status, problem = await ask(shared, "GET", "/api/v1/events", "run=a&run=b&after=-1")
+    assert (status, problem["code"], problem["errors"][0]["pointer"]) == (422, "invalid_parameter", "query/after")
