@@ -1,7 +1,8 @@
 """Authentication and authorisation: one router-level dependency, deny by default.
 
 Every route of `/api/v1` passes `authenticate`. A route then names what it needs by the type of its caller: `Reader`, `Submitter`, `Admin`,
-`WorkerCaller`, `AttemptCaller`, `Anyone`. `authorize` refuses a route that names nothing. No decision looks at the request's URL.
+`WorkerCaller`, `AttemptCaller`, `TokenManager`,
+`Anyone`. `authorize` refuses a route that names nothing. No decision looks at the request's URL.
 """
 
 import hmac
@@ -137,6 +138,14 @@ def require_login(principal: CurrentPrincipal) -> Principal:
     return principal
 
 
+def require_manager(principal: CurrentPrincipal) -> Principal:
+    """The dependency of routes that manage tokens: a person's login, or a token with the scope admin. A stolen token must not multiply."""
+    if principal.via != "cookie" and not principal.permits(Scope.ADMIN):
+        raise forbidden("missing_scope", "This needs a browser's login or the scope admin. Use one of them.")
+    return principal
+
+
+setattr(require_manager, NEEDS, "login or admin")
 setattr(require_attempt, NEEDS, "attempt")
 setattr(require_reader_or_attempt, NEEDS, "read or attempt")
 setattr(require_login, NEEDS, "login")
@@ -148,4 +157,5 @@ WorkerCaller = Annotated[Principal, Depends(require(Scope.WORKER))]
 OfAttempt: Final = Depends(require_attempt)
 AttemptCaller = Annotated[Principal, OfAttempt]
 ReaderOrAttempt = Annotated[Principal, Depends(require_reader_or_attempt)]
+TokenManager = Annotated[Principal, Depends(require_manager)]
 Anyone = Annotated[Principal, Depends(require_login)]

@@ -16,12 +16,15 @@ class TokenRequest(Document):
     name: Title
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=4)]
     expires_in_days: Annotated[int, Field(ge=1, le=3_650)] | None = 90
+    """Life; `null` never ends. A token that makes one cannot give it a longer life than its own."""
 
 
 class TokenView(View):
     """A token; its secret is in `secret` once, at creation."""
 
     id: str
+    parent_id: str | None = None
+    """The token that made it and ends it when it is revoked; `null` for one that a login or the server's console made."""
     name: str
     scopes: list[Scope]
     created_at: datetime

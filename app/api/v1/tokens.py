@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from app.api.auth import Anyone
-from app.api.body import json_body
+from app.api.auth import TokenManager
+from app.api.body import TINY, json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
@@ -19,18 +19,20 @@ TokenPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created
 
 
 @router.post("", status_code=201)
-async def create_token(principal: Anyone, body: Annotated[TokenRequest, json_body(TokenRequest)], session: WriteSession) -> TokenView:
-    """Makes a token. Its secret is in this answer and nowhere else."""
+async def create_token(
+    principal: TokenManager, body: Annotated[TokenRequest, json_body(TokenRequest, limit=TINY)], session: WriteSession
+) -> TokenView:
+    """Makes a token. Its secret is in this answer and nowhere else. A token that makes one is its parent."""
     return await access.create_token(session, principal, body)
 
 
 @router.get("")
-async def list_tokens(principal: Anyone, session: ReadSession, page: TokenPage) -> Page[TokenView]:
+async def list_tokens(principal: TokenManager, session: ReadSession, page: TokenPage) -> Page[TokenView]:
     """Lists tokens: all of the project for an admin, else the caller's own."""
     return await access.list_tokens(session, principal, page)
 
 
 @router.delete("/{token_id}", status_code=204)
-async def revoke_token(token_id: str, principal: Anyone, session: WriteSession) -> None:
-    """Ends a token at once."""
+async def revoke_token(token_id: str, principal: TokenManager, session: WriteSession) -> None:
+    """Ends a token at once, with all that it made but workers' credentials."""
     await access.revoke_token(session, principal, token_id)

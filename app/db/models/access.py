@@ -19,6 +19,8 @@ class Token(Base):
     project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
     user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     """Whom its changes are attributed to."""
+    parent_id: Mapped[str | None] = mapped_column(String(64), index=True)
+    """The token that made it; `None` for one that a login or the server's console made."""
     name: Mapped[str] = mapped_column(String(64))
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     scopes: Mapped[list[Any]]

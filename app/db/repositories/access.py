@@ -113,9 +113,28 @@ async def set_expiry(session: Session, token_id: str, days: int) -> None:
     await session.execute(update(Token).where(Token.id == token_id).values(expires_at=db_now(days * 86_400.0)))
 
 
-async def revoke_token(session: Session, token_id: str) -> None:
-    """Ends a token."""
-    await session.execute(update(Token).where(Token.id == token_id, Token.revoked_at.is_(None)).values(revoked_at=db_now()))
+async def expires_within(session: Session, token_id: str, days: int | None) -> bool:
+    """Returns whether a token ends before another that would be made now for so many days; `None` never ends."""
+    ends = Token.expires_at.is_not(None)
+    earlier = ends if days is None else ends & (Token.expires_at < db_now(days * 86_400.0))
+    return await session.scalar(select(Token.id).where(Token.id == token_id, earlier)) is not None
+
+
+async def take_expiry(session: Session, token_id: str, parent_id: str) -> None:
+    """Lets a token expire when its parent does."""
+    expiry = select(Token.expires_at).where(Token.id == parent_id).scalar_subquery()
+    await session.execute(update(Token).where(Token.id == token_id).values(expires_at=expiry))
+
+
+async def made_by(session: Session, token_ids: Collection[str]) -> Sequence[Token]:
+    """Returns the tokens that some tokens made."""
+    return (await session.scalars(select(Token).where(Token.parent_id.in_(token_ids)))).all()
+
+
+async def revoke_tokens(session: Session, token_ids: Collection[str]) -> None:
+    """Ends tokens."""
+    live = (Token.id.in_(token_ids), Token.revoked_at.is_(None))
+    await session.execute(update(Token).where(*live).values(revoked_at=db_now()))
 
 
 async def end_login(session: Session, session_id: str) -> None:

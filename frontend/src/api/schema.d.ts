@@ -778,7 +778,7 @@ export interface paths {
         put?: never;
         /**
          * Create Token
-         * @description Makes a token. Its secret is in this answer and nowhere else.
+         * @description Makes a token. Its secret is in this answer and nowhere else. A token that makes one is its parent.
          */
         post: operations["create_token"];
         delete?: never;
@@ -799,7 +799,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke Token
-         * @description Ends a token at once.
+         * @description Ends a token at once, with all that it made but workers' credentials.
          */
         delete: operations["revoke_token"];
         options?: never;
@@ -5706,6 +5706,7 @@ export interface components {
         TokenRequest: {
             /**
              * Expires In Days
+             * @description Life; `null` never ends. A token that makes one cannot give it a longer life than its own.
              * @default 90
              */
             expires_in_days: number | null;
@@ -5732,6 +5733,11 @@ export interface components {
             last_used_at: string | null;
             /** Name */
             name: string;
+            /**
+             * Parent Id
+             * @description The token that made it and ends it when it is revoked; `null` for one that a login or the server's console made.
+             */
+            parent_id?: string | null;
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */

@@ -1,0 +1,185 @@
+"""Who may do what: every route of the application with every credential, against one table (lines 15.15 and 15.19).
+
+The routes come from `app.routes`; a route that is not in `NEEDS` fails, so that nobody adds one without saying what it needs.
+"""
+
+import contextlib
+
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from app.api.auth import CSRF_HEADER
+from app.main import create_app
+from app.settings import Settings
+from tests.app.api.serving import ORIGIN, Served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PUBLIC = "public"
+READ, SUBMIT, ADMIN, WORKER, ATTEMPT = "read", "submit", "admin", "worker", "attempt"
+READ_OR_ATTEMPT, MANAGE, ANYONE = "read or attempt", "login or admin", "anyone"
+
+NEEDS = {
+    "GET /healthz": PUBLIC,
+    "GET /readyz": PUBLIC,
+    "POST /session": PUBLIC,
+    "POST /session:redeem": PUBLIC,
+    "GET /session": ANYONE,
+    "DELETE /session": ANYONE,
+    "GET /openapi.json": ANYONE,
+    "POST /tokens": MANAGE,
+    "GET /tokens": MANAGE,
+    "DELETE /tokens/{token_id}": MANAGE,
+    "GET /definitions/schema": READ,
+    "POST /experiments": SUBMIT,
+    "GET /experiments": READ,
+    "GET /experiments/{experiment_id}": READ,
+    "GET /experiments/{experiment_id}/runs": READ,
+    "POST /experiments/{experiment_id}:archive": SUBMIT,
+    "POST /experiments/{experiment_id}:unarchive": SUBMIT,
+    "POST /runs/{run_id}:retry": SUBMIT,
+    "GET /runs": READ,
+    "GET /runs/{run_id}": READ,
+    "GET /runs/{run_id}/provenance": READ,
+    "GET /runs/{run_id}/snapshots": READ,
+    "GET /runs/{run_id}/evaluations": READ,
+    "GET /runs/{run_id}/artifacts": READ,
+    "GET /runs/{run_id}/series": READ,
+    "GET /runs/{run_id}/log": READ,
+    "POST /runs/{run_id}/jobs": SUBMIT,
+    "GET /jobs": READ,
+    "GET /jobs/{job_id}": READ,
+    "POST /jobs/{job_id}:pause": SUBMIT,
+    "POST /jobs/{job_id}:resume": SUBMIT,
+    "POST /jobs/{job_id}:cancel": SUBMIT,
+    "POST /series:query": READ,
+    "GET /events": READ,
+    "GET /artifacts/{artifact_id}": READ,
+    "GET /artifacts/{artifact_id}/content": READ_OR_ATTEMPT,
+    "GET /workers": READ,
+    "GET /workers/{worker_id}": READ,
+    "GET /pools": READ,
+    "GET /catalogue": READ,
+    "POST /workers/{worker_id}:drain": ADMIN,
+    "POST /workers/{worker_id}:undrain": ADMIN,
+    "POST /workers": WORKER,
+    "POST /workers/{worker_id}:heartbeat": WORKER,
+    "POST /leases": WORKER,
+    "POST /leases/{attempt_id}:renew": ATTEMPT,
+    "POST /leases/{attempt_id}:follow": ATTEMPT,
+    "POST /leases/{attempt_id}:release": ATTEMPT,
+    "POST /attempts/{attempt_id}/telemetry": ATTEMPT,
+    "POST /attempts/{attempt_id}/artifacts": ATTEMPT,
+    "PUT /attempts/{attempt_id}/artifacts/{artifact_id}": ATTEMPT,
+}
+
+PERMITS = {
+    "anonymous": set(),
+    "expired": set(),
+    "revoked": set(),
+    "reader": {READ, READ_OR_ATTEMPT, ANYONE},
+    "submitter": {SUBMIT, ANYONE},
+    "admin_only": {READ, READ_OR_ATTEMPT, SUBMIT, ADMIN, MANAGE, ANYONE},
+    "user": {READ, READ_OR_ATTEMPT, SUBMIT, ADMIN, MANAGE, ANYONE},
+    "worker": {WORKER, ANYONE},
+    "live_attempt": {ATTEMPT, READ_OR_ATTEMPT},
+    "cookie": {READ, READ_OR_ATTEMPT, SUBMIT, ADMIN, MANAGE, ANYONE},
+}
+NOBODY = {"anonymous", "expired", "revoked"}
+
+
+def _routes() -> list[tuple[str, str]]:
+    found = [
+        (method, context.path or "") for context in iter_route_contexts(create_app(Settings()).routes) for method in context.methods or ()
+    ]
+    assert len(found) > 40
+    return sorted(found)
+
+
+def _cells() -> list[tuple[str, str, str]]:
+    """Returns the routes of the table with what they need."""
+    named = [(method, path, f"{method} {path.removeprefix('/api/v1')}") for method, path in _routes()]
+    return [(method, path, NEEDS[name]) for method, path, name in named if name in NEEDS]
+
+
+def _elsewhere(path: str) -> str:
+    """Names nothing that exists, so that what is permitted changes nothing."""
+    for name in ("experiment", "run", "job", "worker", "token", "artifact"):
+        path = path.replace(f"{{{name}_id}}", f"no-{name}")
+    return path
+
+
+async def test_the_table_has_exactly_the_routes_that_there_are() -> None:
+    there_are = {f"{method} {path.removeprefix('/api/v1')}" for method, path in _routes()}
+    assert there_are == set(NEEDS)
+
+
+@pytest.mark.parametrize("who", [name for name in PERMITS if name != "cookie"])
+async def test_every_route_with_every_token(shared: Served, who: str) -> None:
+    wrong = []
+    async with shared.client(who) as client:
+        for method, path, need in _cells():
+            url = _elsewhere(path).replace("{attempt_id}", shared.names["live_attempt"])
+            answer = await client.request(method, url, headers={"Last-Event-ID": "x"})
+            if (said := _unexpected(who, need, answer.status_code)) is not None:
+                wrong.append(f"{method} {path}: {said}")
+    assert wrong == []
+
+
+def _unexpected(who: str, need: str, status: int) -> str | None:
+    if need == PUBLIC or need in PERMITS[who]:
+        return f"{status} although {who} may" if status in {401, 403} else None
+    expected = 401 if who in NOBODY else 403
+    return None if status == expected else f"{status} where {who} should get {expected}"
+
+
+async def test_every_route_with_a_login_and_without_its_csrf_token(shared: Served) -> None:
+    client, csrf = await shared.browser()
+    wrong = []
+    async with contextlib.aclosing(client):
+        ours = {"Origin": ORIGIN, CSRF_HEADER: csrf, "Last-Event-ID": "x"}
+        theirs = {"Origin": "http://evil.example", "Last-Event-ID": "x", "Sec-Fetch-Site": "cross-site"}
+        for method, path, need in _cells():
+            if (method, path) == ("DELETE", "/api/v1/session"):
+                continue  # a login ends with it; test_access.py has it
+            url = _elsewhere(path).replace("{attempt_id}", "no-attempt")
+            with_it = (await client.request(method, url, headers=ours)).status_code
+            without = (await client.request(method, url, headers=theirs)).status_code
+            if (said := _unexpected("cookie", need, with_it)) is not None:
+                wrong.append(f"{method} {path}: {said}")
+            if method != "GET" and without != 403:
+                wrong.append(f"{method} {path}: {without} without the CSRF token")
+    assert wrong == []
+
+
+async def test_another_project_sees_nothing_of_ours(shared: Served) -> None:
+    before = await shared.count_rows()
+    ours = {name: shared.names[f"live_{name}"] for name in ("run", "job", "attempt")}
+    ours |= {"experiment": shared.names["experiment"], "worker": shared.names["worker"]}
+    ours |= {"token": shared.names["token"], "artifact": "no-artifact"}
+    wrong = []
+    async with shared.client("foreign") as client:
+        for method, path, need in _cells():
+            url = path
+            for name, value in ours.items():
+                url = url.replace(f"{{{name}_id}}", value)
+            answer = await client.request(method, url, headers={"Last-Event-ID": "x"})
+            if need in {WORKER, ATTEMPT}:
+                wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 403)
+            elif "{" in path and not (method == "POST" and answer.status_code in {415, 422}):
+                wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 404)
+            if any(value in answer.text for value in ours.values()):
+                wrong.append(f"{method} {path}: names ours")
+    assert wrong == []
+    assert await shared.count_rows() == before
+
+
+@pytest.mark.parametrize("who", ["lost_attempt", "finished_attempt", "live_attempt"])
+async def test_an_attempt_has_no_say_over_another(shared: Served, who: str) -> None:
+    other = "finished_attempt" if who == "live_attempt" else "live_attempt"
+    async with shared.client(who) as client:
+        for method, path, _ in _cells():
+            if "{attempt_id}" in path:
+                url = _elsewhere(path).replace("{attempt_id}", shared.names[other])
+                answer = await client.request(method, url)
+                assert (answer.status_code, answer.json()["code"]) == (403, "other_attempt"), path
