@@ -95,11 +95,11 @@ class Connection:
         answer = self._with_retries(request, again=method == "GET" or key is not None)
         return read(kind, answer), answer.status_code
 
-    def _with_retries(self, request: httpx.Request, *, again: bool) -> httpx.Response:
+    def _with_retries(self, request: httpx.Request, *, again: bool, stream: bool = False) -> httpx.Response:
         wait = 0.2
         for left in range(self._retries if again else 0, -1, -1):
             try:
-                answer = self._http.send(request)
+                answer = self._http.send(request, stream=stream)
             except httpx.TransportError as error:
                 if left == 0:
                     raise self._unreachable(error) from None
@@ -107,9 +107,32 @@ class Connection:
                 if answer.status_code not in _RETRIED_STATUSES or left == 0:
                     return answer
                 wait = _retry_after(answer) or wait
+                answer.close()
             self._sleep(min(wait, _LONGEST_WAIT))
             wait *= 2
         raise AssertionError("unreachable")
+
+    def content(self, path: str, offset: int) -> Iterator[bytes]:
+        """Yields the bytes of a stored file from an offset on; ends early where the connection breaks, after it was tried again.
+
+        Raises:
+            PalestraError: If the server refused or cannot be reached.
+        """
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        request = self._http.build_request("GET", PREFIX + path, headers=headers)
+        answer = self._with_retries(request, again=True, stream=True)
+        try:
+            if not answer.is_success:
+                answer.read()
+                read(Problem, answer)
+            skipped = offset if answer.status_code == httpx.codes.OK else 0
+            for chunk in answer.iter_bytes():
+                yield chunk[skipped:]
+                skipped -= min(skipped, len(chunk))
+        except httpx.TransportError:
+            return  # the caller sees how much is missing
+        finally:
+            answer.close()
 
     def events(self, parameters: Mapping[str, Any], after: int | None, *, reconnect: bool = True) -> Iterator[EventView]:
         """Yields events as they happen; after a lost connection goes on behind the last one that was seen.

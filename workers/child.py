@@ -36,9 +36,11 @@ from workers.entrypoints.jobs.following import Follower
 from workers.export.onnx import require_packages
 from workers.failures import describe_failure
 from workers.loop.clock import StillClock
+from workers.machine import run_log
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 from workers.record.progress import ProgressFile
 from workers.record.recorder import SharedSink, Sink
+from workers.record.telling import TellingSink
 from workers.snapshot.store import load_snapshot
 from workers.snapshot.writing import LoadedSnapshot, read_snapshot
 
@@ -113,6 +115,7 @@ def execute(attempt: Attempt) -> AttemptReport:
         attempt.other_code = check_code(order.definition, order.code, allow_change=order.allow_code_change)
         _check_formats(attempt)
         attempt.device = prepare_process(attempt.order.resources, attempt.order.runs[0].seed)
+        _tell_start(attempt)
         return _WORK[attempt.order.schedule](attempt)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
         cause, failure = describe_failure(error)
@@ -127,12 +130,25 @@ def _check_formats(attempt: Attempt) -> None:
         require_packages()
 
 
+def _tell_start(attempt: Attempt) -> None:
+    with SpoolWriter(attempt.directory.spool) as spool:
+        for run in attempt.order.runs:
+            spool.append(run_log.lines(run.run_id, [run_log.started(attempt.order, run, attempt.device)]))
+
+
+@contextmanager
+def _records(attempt: Attempt) -> Iterator[TellingSink]:
+    """Opens the spool for the records of a job, each with its line in the log."""
+    with SpoolWriter(attempt.directory.spool) as spool:
+        yield TellingSink(spool)
+
+
 def _train(attempt: Attempt) -> AttemptReport:
     if len(attempt.order.runs) > 1:
         return _train_pack(attempt)
     run = attempt.run
     snapshot = _load_snapshot(attempt, run) if run.snapshot is not None else None
-    with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, spool, attempt.directory.snapshots) as training:
+    with _records(attempt) as sink, _training(attempt, sink, attempt.directory.snapshots) as training:
         attempt.resume_quality = _resumed(training, snapshot)
         with _shown(attempt, training):
             reason = native.train(training).reason
@@ -146,7 +162,7 @@ def _train_pack(attempt: Attempt) -> AttemptReport:
     snapshots = [None if run.snapshot is None else _load_snapshot(attempt, run) for run in order.runs]
     starts = [None if snapshot is None else (snapshot.manifest.env_step, snapshot.manifest.update) for snapshot in snapshots]
     with ExitStack() as stack:
-        sink = SharedSink(stack.enter_context(SpoolWriter(attempt.directory.spool)))
+        sink = SharedSink(stack.enter_context(_records(attempt)))
         contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
         pack = assemble_pack(contexts, starts, stack)
         attempt.clock = pack.trainings[0].engine.clock
@@ -159,7 +175,8 @@ def _train_pack(attempt: Attempt) -> AttemptReport:
             reason = training.engine.result.reason
             _leave_exports(attempt, run, training, reason)
             counters = _counters(training.engine.clock)
-            attempt.ends[index] = RunEnd(run_id=run.run_id, resume_quality=qualities[index], **_why(reason), **counters)
+            end = attempt.ends[index] = RunEnd(run_id=run.run_id, resume_quality=qualities[index], **_why(reason), **counters)
+            sink.append(list(run_log.lines(run.run_id, run_log.ended(end))))
 
         with _shown(attempt, *pack.trainings):
             reasons = [result.reason for result in native.train_pack(pack, left)]
@@ -195,7 +212,7 @@ def _test(attempt: Attempt) -> AttemptReport:
     _end_at_orders(attempt)
     scratch = attempt.directory.root / "scratch"
     try:
-        with SpoolWriter(attempt.directory.spool) as spool, _training(attempt, trial.TrialSink(spool), scratch) as training:
+        with _records(attempt) as sink, _training(attempt, trial.TrialSink(sink), scratch) as training:
             with _shown(attempt, training):
                 result = trial.try_out(training)
             if result.reason.completes_run:
@@ -261,8 +278,8 @@ def _follow(attempt: Attempt) -> AttemptReport:
     """Evaluates the snapshots of the run, one after another, as the supervisor hands them in."""
     _end_at_orders(attempt)
     order = attempt.order
-    with SpoolWriter(attempt.directory.spool) as spool:
-        follower = Follower(attempt.directory, order.definition, attempt.run, order.schedule, spool, attempt.device)
+    with _records(attempt) as sink:
+        follower = Follower(attempt.directory, order.definition, attempt.run, order.schedule, sink, attempt.device)
         followed = follower.follow()
     attempt.clock = follower.clock
     if followed.reason is StopReason.BUDGET and not followed.evaluations:
@@ -276,8 +293,8 @@ def _evaluate(attempt: Attempt) -> AttemptReport:
     attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
     record = native.evaluate(attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device)
-    with SpoolWriter(attempt.directory.spool) as spool:
-        spool.append([record])
+    with _records(attempt) as sink:
+        sink.append([record])
     return _report(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
 
 

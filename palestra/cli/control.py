@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, cast, get_args
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import CommandError, emit_json, number, say, show, state, table, usage
+from palestra.cli.output import CANCELLED, FAILURE, CommandError, cause_of, emit_json, number, say, show, state, table, usage
 from palestra.client import Client
 from palestra.contract.names import ExportFormat
 from palestra.contract.options import EvaluateOptions
@@ -207,7 +207,8 @@ def _ended(client: Client, job: JobView) -> JobView:
     """Waits until the job has succeeded; fails with the reason if it does not."""
     job = client.wait(job.id)
     if job.state is not JobState.SUCCEEDED:
-        raise CommandError(f"{job.id} {job.state}: {job.failure.message if job.failure else job.cause}")
+        exit_code = CANCELLED if job.state is JobState.CANCELLED else FAILURE
+        raise CommandError(f"{job.id} {job.state}: {cause_of(job.cause, job.failure)}", exit_code)
     return job
 
 

@@ -13,8 +13,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-USAGE: Final = 2
+from palestra.contract.work_order import Failure
+
 FAILURE: Final = 1
+USAGE: Final = 2
+CANCELLED: Final = 3
+"""What was waited for ended because a person cancelled it."""
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
@@ -112,3 +116,19 @@ def ask_secret(prompt: str) -> str:
     if sys.stdin.isatty():
         return str(typer.prompt(prompt, hide_input=True))
     return sys.stdin.readline().strip()
+
+
+def visible(text: str) -> str:
+    """Returns text of the server without control characters, which must not reach the terminal."""
+    return "".join(character if character.isprintable() or character == "\t" else "\ufffd" for character in text)
+
+
+def cause_of(cause: str | None, failure: Failure | None) -> str:
+    """Returns why something ended, in one line: the cause, and of a failure its message."""
+    message = visible(failure.message.strip().partition("\n")[0]) if failure is not None else ""
+    return ": ".join(part for part in (str(cause) if cause is not None else "", message) if part)
+
+
+def short(text: str, most: int = 90) -> str:
+    """Returns text for a table's last column."""
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import emit_json, emit_json_line, number, out, show, state, table
+from palestra.cli.output import cause_of, emit_json, emit_json_line, number, out, short, show, state, table, visible
 from palestra.client import FINAL_RUN_STATES, Client
+from palestra.contract.resources import ExperimentView, JobView
 
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")]
 
@@ -42,11 +43,20 @@ def experiments(
             sum(row.runs.values()),
             number(row.latest_evaluation.mean if row.latest_evaluation else None),
             f"{row.created_at:%Y-%m-%d %H:%M}",
+            _failures(row),
         )
         for row in rows
     ]
-    headings = ("experiment", "state", "agent", "environment", "runs", "evaluation", "created")
+    headings = ("experiment", "state", "agent", "environment", "runs", "evaluation", "created", "failures")
     return show(table(headings, cells, numbers=("runs", "evaluation")))
+
+
+def _failures(row: ExperimentView) -> str:
+    if not row.failures:
+        return ""
+    first = row.failures[0]
+    words = ": ".join(part for part in (first.cause, first.message) if part)
+    return short(f"{first.runs} of {sum(row.runs.values())}: {visible(words)}")
 
 
 def runs(
@@ -68,13 +78,13 @@ def runs(
             row.experiment_id,
             row.seed,
             state(row.state),
-            row.cause,
             f"{row.progress.env_step:,}",
             number(row.latest_evaluation.mean if row.latest_evaluation else None),
+            short(cause_of(row.cause, row.failure)),
         )
         for row in rows
     ]
-    headings = ("run", "experiment", "seed", "state", "cause", "env_steps", "evaluation")
+    headings = ("run", "experiment", "seed", "state", "env_steps", "evaluation", "cause")
     return show(table(headings, cells, numbers=("seed", "env_steps", "evaluation")))
 
 
@@ -92,8 +102,12 @@ def jobs(
         rows = list(islice(client.jobs(run_id=run, experiment_id=None if run else target, state=only), limit))
     if json:
         return emit_json(rows)
-    cells = [(row.id, row.schedule, state(row.state), row.cause, row.pool, row.attempts, row.waiting) for row in rows]
-    return show(table(("job", "schedule", "state", "cause", "pool", "attempts", "waiting"), cells, numbers=("attempts",)))
+    cells = [(*_job_cells(row), short(cause_of(row.cause, row.failure))) for row in rows]
+    return show(table(("job", "schedule", "state", "pool", "attempts", "waiting", "cause"), cells, numbers=("attempts",)))
+
+
+def _job_cells(row: JobView) -> tuple[object, ...]:
+    return (row.id, row.schedule, state(row.state), row.pool, row.attempts, row.waiting)
 
 
 def workers(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
@@ -143,12 +157,7 @@ def _print_log(client: Client, run: str, after: int, *, as_json: bool) -> int:
             if as_json:
                 emit_json_line(line)
             else:
-                out.out(_visible(line.text), highlight=False)
+                out.out(visible(line.text), highlight=False)
         after = piece.next_after
         if piece.complete or not piece.lines:
             return after
-
-
-def _visible(text: str) -> str:
-    """A log may hold anything; control characters must not reach the terminal."""
-    return "".join(character if character.isprintable() or character == "\t" else "\ufffd" for character in text)

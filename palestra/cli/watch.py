@@ -1,7 +1,7 @@
 """`palestra watch`: the progress of an experiment's runs until all of them ended. The demo shows the same bars."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Self
 
 import typer
@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import emit_json_line, number, out, say
+from palestra.cli.output import CANCELLED, FAILURE, cause_of, emit_json_line, number, out, say
 from palestra.client import FINAL_RUN_STATES, Client
 from palestra.contract.resources import RunView
 from palestra.contract.states import RunState
@@ -27,19 +27,35 @@ def watch(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Shows progress bars with the latest evaluation per seed until all runs ended; exit code 1 if one did not succeed."""
+    """Shows progress bars with the latest evaluation per seed until all runs ended, and why runs failed.
+
+    Exit code 1 if a run failed; else 3 if one was cancelled.
+    """
     with connect(server, token_file) as client:
         experiment = client.run(target).experiment_id if target.startswith("run_") else target
         raise typer.Exit(follow(client, experiment, as_json=json))
 
 
 def follow(client: Client, experiment_id: str, *, as_json: bool) -> int:
-    """Shows the runs of an experiment until all ended; returns the exit code."""
+    """Shows the runs of an experiment until all ended, and why they failed; returns the exit code."""
     runs: list[RunView] = []
     with Board(as_json=as_json) as board:
         for runs in client.watch(experiment_id, period=0.5):
             board.show(runs)
-    return 0 if all(run.state is RunState.SUCCEEDED for run in runs) else 1
+    if not as_json:
+        _tell_failures([run for run in runs if run.state is RunState.FAILED])
+    states = {run.state for run in runs}
+    return FAILURE if RunState.FAILED in states else CANCELLED if RunState.CANCELLED in states else 0
+
+
+def _tell_failures(failed: Sequence[RunView]) -> None:
+    """Prints each reason once, with the seeds that ended for it."""
+    by_reason: dict[str, list[RunView]] = {}
+    for run in failed:
+        by_reason.setdefault(cause_of(run.cause, run.failure), []).append(run)
+    for words, runs in by_reason.items():
+        seeds = ", ".join(str(run.seed) for run in runs)
+        say(f"\nfailed: seed{'s' if len(runs) > 1 else ''} {seeds}\n  {words}\n  more with: palestra show {runs[0].id}")
 
 
 class Board:
@@ -104,7 +120,9 @@ class Board:
         mark = (run.state, run.latest_evaluation.id if run.latest_evaluation else None)
         if self._told.get(run.id) != mark:
             self._told[run.id] = mark
-            say(f"seed {run.seed:<4} {run.state:<9} {run.progress.env_step:>9,} env_steps  {score(run)}".rstrip())
+            place = f"seed {run.seed:<4} {run.state:<9} {run.progress.env_step:>9,} env_steps"
+            why = cause_of(run.cause, run.failure) if run.failure is not None else ""
+            say("  ".join(part for part in (place, score(run), why) if part))
 
     def _tell_json(self, run: RunView) -> None:
         if self._told.get(run.id) != run:

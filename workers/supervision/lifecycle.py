@@ -1,6 +1,7 @@
 """One attempt from its start to its release: what the supervisor does, apart from being a process."""
 
 import os
+import socket
 import threading
 import time
 from types import FrameType
@@ -12,6 +13,7 @@ from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport, Failure, Renewal, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
 from palestra.telemetry.transport import open_client
+from workers.machine import run_log
 from workers.machine.attempts import AttemptDirectory, write_atomically
 from workers.machine.credentials import Credentials
 from workers.machine.processes import out_of_memory_kills, reap_orphans
@@ -49,7 +51,7 @@ class Supervision:
         schedule = self._work_order.schedule
         self._observer = Observer(
             directory,
-            self._work_order.runs[0].run_id,
+            [run.run_id for run in self._work_order.runs],
             self._spool,
             Sampler(options.gpus),
             log,
@@ -89,6 +91,14 @@ class Supervision:
         return True
 
     def _work(self) -> AttemptReport:
+        self._observer.say(f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on {socket.gethostname()}")
+        report = self._trained()
+        if run_log.is_told(report):
+            ended = {end.run_id for end in report.runs}
+            self._observer.say(*run_log.ended(report), to=[run.run_id for run in self._work_order.runs if run.run_id not in ended])
+        return report
+
+    def _trained(self) -> AttemptReport:
         kills_before = out_of_memory_kills()
         try:
             fetch_inputs(self._link.api, self._directory, self._work_order, lambda: self._order() is not Order.CONTINUE)

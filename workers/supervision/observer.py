@@ -2,13 +2,14 @@
 
 import errno
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from palestra.contract.telemetry import LogLines, RunRecord, SystemMetrics
+from palestra.contract.telemetry import RunRecord, SystemMetrics
 from palestra.telemetry.spool import SpoolWriter
+from workers.machine import run_log
 from workers.machine.attempts import AttemptDirectory, read_json
 from workers.machine.sampling import Sampler
 from workers.machine.worker_log import Logger
@@ -41,7 +42,7 @@ class Observer:
 
     Args:
         directory: The attempt.
-        run: The run that the records name.
+        runs: The runs of the attempt; the trainer's output and its use of the machine are told of the first.
         spool: Takes the records.
         sampler: Measures.
         log: The supervisor's log.
@@ -49,15 +50,16 @@ class Observer:
     """
 
     def __init__(
-        self, directory: AttemptDirectory, run: str, spool: SpoolWriter, sampler: Sampler, log: Logger, *, prefix: str = ""
+        self, directory: AttemptDirectory, runs: Sequence[str], spool: SpoolWriter, sampler: Sampler, log: Logger, *, prefix: str = ""
     ) -> None:
         self._prefix = prefix
         self._directory = directory
-        self._run = run
+        self._runs = runs
+        self._run = runs[0]
         self._spool = spool
         self._sampler = sampler
         self._log = log
-        self._tail = LogTail(directory.trainer_log, run)
+        self._tail = LogTail(directory.trainer_log, self._run)
         self._sampled = time.monotonic()
         self._disk_full = False
 
@@ -86,9 +88,10 @@ class Observer:
         """Records the rest of the output."""
         self._record(self._tail.finish())
 
-    def say(self, text: str) -> None:
-        """Records a line of the supervisor itself."""
-        self._record([LogLines(run=self._run, stream="palestra", wall=time.time(), lines=(text,))])
+    def say(self, *texts: str, to: Iterable[str] | None = None) -> None:
+        """Records lines of the supervisor itself in the log of every run of the attempt, or of those that are named."""
+        for run in self._runs if to is None else to:
+            self._record(run_log.lines(run, texts))
 
     def _sample(self, pids: Iterable[int]) -> SystemMetrics:
         at = self.progress()

@@ -133,6 +133,34 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
     assert program(torch.zeros(5, 4)).shape == (5,)
 
 
+def logged(directory: AttemptDirectory, run_id: str = RUN) -> list[str]:
+    return [line for record in records(directory, "log") if record["run"] == run_id for line in record["lines"]]
+
+
+def test_the_log_says_what_the_attempt_works_on_and_reaches(tmp_path: Path) -> None:
+    """Line 15.22: a training wrote no line; six minutes into it the log said that there was none yet."""
+    document = definition()
+    trained, _ = execute(tmp_path, work_order(document, seed=5))
+    first, *rest = logged(trained)
+    assert first == "train: dqn on CartPole-v1, seed 5, attempt 1 on cpu with 1 thread, from the start"
+    evaluations = [one for one in records(trained, "evaluation") if one["env_step"] == 500]
+    assert any(line.startswith(f"evaluation at env_step 500: mean {evaluations[0]['mean']:,.1f}, stdev ") for line in rest)
+    assert len([line for line in rest if line.startswith("evaluation at")]) == len(records(trained, "evaluation")) == 3
+    snapshots = records(trained, "snapshot")
+    told = [line.partition(" MiB")[0].rpartition(",")[0] for line in rest if line.startswith("snapshot ")]
+    assert told == [f"snapshot {one['snapshot_id']} at env_step {one['env_step']:,} ({one['reason']}" for one in snapshots]
+    assert {record["stream"] for record in records(trained, "log")} == {"palestra"}
+
+    resumed, _ = with_input(tmp_path, trained, work_order(document, schedule="evaluate", **give_snapshot(trained, {"episodes": 1})))
+    newest = snapshots[-1]["snapshot_id"]
+    start, result = logged(resumed)
+    assert start.startswith("evaluate: dqn on CartPole-v1, seed ")
+    assert start.endswith(f", from snapshot {newest} at env_step 600")
+    assert result.startswith(f"evaluation of snapshot {newest} at env_step 600: mean ")
+    assert result.endswith("over 1 episode")
+    assert "stdev" not in result, "one episode has no spread"
+
+
 def test_an_evaluate_job_without_a_seed_uses_other_episodes_than_the_training(tmp_path: Path) -> None:
     document = definition()
     trained, _ = execute(tmp_path, work_order(document))

@@ -12,7 +12,7 @@ from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from tests.support.odd_envs import Walk
 from tests.support.trainings import definition, work_order
-from tests.unit.workers.child.test_child import attempt, execute, records, run_here
+from tests.unit.workers.child.test_child import attempt, execute, logged, records, run_here
 from workers.machine.attempts import AttemptDirectory
 from workers.snapshot.writing import read_snapshot
 
@@ -60,6 +60,17 @@ def test_a_run_that_reaches_its_score_leaves_and_the_others_go_on(tmp_path: Path
     for end in report.runs:
         last = [one for one in records(directory, "snapshot") if one["run"] == end.run_id][-1]
         assert last["env_step"] == end.env_step
+
+
+def test_each_run_of_a_pack_has_a_log_of_its_own(tmp_path: Path) -> None:
+    """Line 15.22: what a pack wrote went into the log of its first run."""
+    order = pack(definition(stop={"success_score": 12.0}))
+    directory, report = execute(tmp_path, order)
+    for end, seed in zip(report.runs, SEEDS, strict=True):
+        lines = logged(directory, end.run_id)
+        assert f", seed {seed}, " in lines[0]
+        assert len([line for line in lines if line.startswith("evaluation at")]) == len(of_run(directory, "evaluation", end.run_id))
+        assert lines[-1].startswith(f"succeeded ({end.cause.value}) at env_step {end.env_step:,}, update {end.update:,}, episode ")
 
 
 def test_runs_that_ended_stay_ended_where_another_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

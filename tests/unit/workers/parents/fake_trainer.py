@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from palestra.contract.names import new_id
 from palestra.contract.states import Cause, Outcome, SnapshotReason
 from palestra.contract.telemetry import Points, SnapshotFile, SnapshotWritten
-from palestra.contract.work_order import AttemptReport, WorkOrder
+from palestra.contract.work_order import AttemptReport, Failure, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 
@@ -90,6 +91,17 @@ class Trainer:
         report = AttemptReport(outcome=outcome, cause=cause, env_step=self.step, update=self.step)
         write_atomically(self.directory.report, report.model_dump_json().encode())
 
+    def fail(self) -> None:
+        """Reports an exception as the real trainer does, with its traceback."""
+        try:
+            float("a robot")
+        except ValueError as error:
+            trace = "".join(traceback.format_exception(error))
+            failure = Failure(message=f"ValueError: {error}", exception="ValueError", traceback=trace)
+        place = {"env_step": self.step, "update": self.step}
+        report = AttemptReport(outcome=Outcome.FAILED, cause=Cause.USER_EXCEPTION, failure=failure, **place)
+        write_atomically(self.directory.report, report.model_dump_json().encode())
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
@@ -117,6 +129,10 @@ def main() -> None:
         case "exit":
             sys.stderr.write("about to leave\n")
             os._exit(int(argument))
+        case "raise":
+            for _ in range(3):
+                trainer.advance()
+            trainer.fail()
         case "segfault":
             ctypes.string_at(0)
         case "hang":

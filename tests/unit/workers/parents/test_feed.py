@@ -254,7 +254,7 @@ def test_what_a_follower_uses_is_no_curve_of_the_training(tmp_path: Path) -> Non
     directory = AttemptDirectory(tmp_path / new_id("att"))
     directory.create(b"{}")
     with SpoolWriter(directory.spool) as spool:
-        observer = Observer(directory, new_id("run"), spool, Sampler(), get_logger(), prefix="continuous_eval/")
+        observer = Observer(directory, [new_id("run")], spool, Sampler(), get_logger(), prefix="continuous_eval/")
         observer.look(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, list)
     (sample,) = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     assert sample["type"] == "system"

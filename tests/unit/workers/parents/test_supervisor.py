@@ -52,6 +52,23 @@ def test_a_job_without_gpus_sees_none(supervise):
     assert json.loads((supervised.directory.root / "environ.json").read_text())["CUDA_VISIBLE_DEVICES"] == ""
 
 
+def test_the_log_says_how_an_attempt_begins_and_ends(supervise, server):
+    """Line 15.22: the log had no line at the start and the end, and no traceback."""
+    supervise("raise").wait_for_end()
+    lines = server.logged()
+    assert " begins on " in lines[0]
+    end = next(index for index, line in enumerate(lines) if line.startswith("failed (user_exception) at env_step 3, "))
+    assert lines[end].endswith(": ValueError: could not convert string to float: 'a robot'")
+    assert lines[end + 1] == "Traceback (most recent call last):"
+    assert lines[-1] == "ValueError: could not convert string to float: 'a robot'"
+
+
+def test_the_log_tells_a_death_that_no_trainer_could_report(supervise, server):
+    """Line 15.22: of a killed trainer the log ended in the middle."""
+    supervise("segfault").wait_for_end()
+    assert server.logged()[-1].startswith("failed (trainer_killed) at env_step 0, update 0, episode 0: The trainer was killed by SIGSEGV.")
+
+
 @pytest.mark.parametrize(("order", "outcome"), [("pause", "paused"), ("cancel", "cancelled"), ("drain", "drained")])
 def test_orders_reach_the_trainer_which_saves(supervise, server, order, outcome):
     supervised = supervise()

@@ -1,0 +1,72 @@
+"""What is written into a run's log beside the trainer's own output: how an attempt begins, what it reached, how it ends.
+
+Text only, and no torch: the trainer and its supervisor both write here.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from palestra.contract.definition import RlDefinition
+from palestra.contract.names import EvaluationSource
+from palestra.contract.states import Outcome
+from palestra.contract.telemetry import MAX_LOG_LINE, Evaluation, LogLines, SnapshotWritten
+from palestra.contract.work_order import End, RunOrder, WorkOrder
+
+_MOST_LINES: Final = 1_000
+"""Lines of one record."""
+
+
+def lines(run_id: str, texts: Sequence[str]) -> Iterator[LogLines]:
+    """Yields the records of lines of Palestra itself."""
+    for start in range(0, len(texts), _MOST_LINES):
+        shown = tuple(text.replace("\0", "\ufffd")[:MAX_LOG_LINE] for text in texts[start : start + _MOST_LINES])
+        yield LogLines(run=run_id, stream="palestra", wall=time.time(), lines=shown)
+
+
+def started(order: WorkOrder, run: RunOrder, device: str) -> str:
+    """Returns the line with which an attempt begins to work on a run."""
+    definition, snapshot = order.definition, run.snapshot
+    if isinstance(definition, RlDefinition):
+        what = f"{definition.agent.name} on {definition.env.id}"
+    else:
+        what = f"{definition.estimator.name} on {definition.train_input.name}"
+    threads = order.resources.cpu_threads
+    where = f"attempt {order.attempt_number} on {device} with {threads} thread{'' if threads == 1 else 's'}"
+    origin = "from the start" if snapshot is None else f"from snapshot {snapshot.snapshot_id} at env_step {snapshot.env_step:,}"
+    if run.follow is not None:
+        origin = "each snapshot as it comes"
+    return f"{order.schedule.value}: {what}, seed {run.seed}, {where}, {origin}"
+
+
+def evaluated(record: Evaluation) -> str:
+    """Returns the line about an evaluation."""
+    kind = "evaluation" if record.source is EvaluationSource.EVALUATION else f"evaluation ({record.source.value})"
+    of = "" if record.snapshot_id is None else f" of snapshot {record.snapshot_id}"
+    if record.metrics:
+        values = ", ".join(f"{name} {value:.4g}" for name, value in sorted(record.metrics.items()))
+        return f"{kind}{of} at update {record.update:,}: {values}"
+    spread = f", stdev {record.stdev:,.1f}" if record.episodes > 1 else ""
+    found = f"mean {record.mean:,.1f}{spread}, min {record.min:,.1f}, max {record.max:,.1f}"
+    return f"{kind}{of} at env_step {record.env_step:,}: {found} over {record.episodes} episode{'' if record.episodes == 1 else 's'}"
+
+
+def snapshot_written(record: SnapshotWritten) -> str:
+    """Returns the line about a snapshot."""
+    size = sum(file.size for file in record.files) / 2**20
+    return f"snapshot {record.snapshot_id} at env_step {record.env_step:,} ({record.reason.value}, {size:,.1f} MiB)"
+
+
+def ended(end: End) -> list[str]:
+    """Returns the lines about how an attempt ended for a run: the outcome, what went wrong, and the traceback."""
+    at = f"at env_step {end.env_step:,}, update {end.update:,}, episode {end.episode:,}"
+    failure = end.failure
+    head = f"{end.outcome.value} ({end.cause.value}) {at}"
+    if failure is None:
+        return [head]
+    return [f"{head}: {failure.message}", *(failure.traceback or "").splitlines()]
+
+
+def is_told(end: End) -> bool:
+    """Whether the end belongs into the log: what a stale attempt says is refused."""
+    return end.outcome is not Outcome.LOST
