@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, Literal, Self
 from urllib.parse import quote
 
@@ -30,6 +31,7 @@ from palestra.contract.resources import (
     WorkerView,
 )
 from palestra.contract.states import FINAL_JOB_STATES, RunState
+from palestra.downloads import StoredFile, choose_snapshot, file_of_artifact, files_of_export, files_of_snapshot, safe_name, store
 
 FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
 _PAGE: Final = 200
@@ -149,6 +151,55 @@ class Client:
     def artifacts(self, run_id: str, *, kind: ArtifactKind | None = None) -> Iterator[ArtifactView]:
         """Yields a run's stored files, newest first: of one kind, or of all."""
         return self._connection.pages(ArtifactView, f"/runs/{_part(run_id)}/artifacts", {"kind": kind, "limit": _PAGE})
+
+    def artifact(self, artifact_id: str) -> ArtifactView:
+        """Returns what is known of a stored file."""
+        return self._connection.get(ArtifactView, f"/artifacts/{_part(artifact_id)}")
+
+    def download(self, artifact: ArtifactView | str, directory: Path) -> Path:
+        """Downloads a stored file below a directory and returns where it lies, checked against size and SHA-256.
+
+        Its name is text of whoever uploaded it: what no file name may hold is replaced. A file that is there already with the same
+        content is left alone.
+
+        Args:
+            artifact: The file, or its id.
+            directory: Where it goes; it is created.
+
+        Raises:
+            DownloadError: If the content is not the stored one, or another file lies in its place.
+        """
+        return self._store(file_of_artifact(self.artifact(artifact) if isinstance(artifact, str) else artifact), directory)
+
+    def download_snapshot(self, run_id: str, directory: Path, *, snapshot: str = "best") -> Path:
+        """Downloads a verified snapshot into a directory named by its id below `directory`, and returns that.
+
+        Args:
+            run_id: Whose snapshot.
+            directory: Where it goes; it is created.
+            snapshot: `best`, `newest` or an id.
+
+        Raises:
+            DownloadError: If the run has no such snapshot, or a file could not be stored; see `download`.
+        """
+        found = choose_snapshot(run_id, self.snapshots(run_id), snapshot)
+        place = directory / safe_name(found.id)
+        for file in files_of_snapshot(found):
+            self._store(file, place)
+        return place
+
+    def download_export(self, run_id: str, directory: Path, *, format: ExportFormat = "weights") -> list[Path]:  # noqa: A002 - the API's word
+        """Downloads the newest export of a run in a format; returns its files.
+
+        Raises:
+            DownloadError: If the run has none, or a file could not be stored; see `download`.
+        """
+        files = files_of_export(run_id, self.artifacts(run_id, kind="export"), format)
+        return [self._store(file, directory) for file in files]
+
+    def _store(self, file: StoredFile, directory: Path) -> Path:
+        path = f"/artifacts/{_part(file.artifact_id)}/content"
+        return store(file, directory, lambda offset: self._connection.content(path, offset))
 
     def jobs(
         self, *, experiment_id: str | None = None, run_id: str | None = None, pool: str | None = None, state: str | None = None

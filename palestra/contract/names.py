@@ -7,6 +7,7 @@ import re
 import secrets
 import time
 import unicodedata
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
@@ -143,6 +144,14 @@ class EvaluationSource(StrEnum):
 ExportFormat = Literal["weights", "program", "onnx"]
 """A form in which what is needed to act is written: `weights`: safetensors and a JSON description; `program`: a `torch.export` program;
 `onnx`: an ONNX file, by workers that have the packages onnx and onnxscript."""
+
+
+EXPORT_FILES: Final[Mapping[ExportFormat, tuple[str, ...]]] = {
+    "weights": ("weights.safetensors", "policy.json"),
+    "program": ("policy.pt2",),
+    "onnx": ("policy.onnx",),
+}
+"""Names of the files of an export, by its format."""
 
 
 class Scope(StrEnum):

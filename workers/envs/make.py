@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec as Registered
@@ -26,6 +26,8 @@ from workers.envs.goals import goal_rule, has_goals
 from workers.envs.heard import HeardVector
 from workers.envs.spaces import action_layout, array_layout
 from workers.envs.vector import EpisodeVector, ProcessVector, SerialVector
+
+RenderMode = Literal["rgb_array", "human"]
 
 _GAMES: Final = "ale_py"
 """Registers the Atari games when it is imported."""
@@ -76,18 +78,19 @@ def make_training_vector(spec: EnvSpec, runs: int = 1) -> EpisodeVector:
     return HeardVector(env, told)
 
 
-def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None) -> EpisodeEnv:
-    """Returns one environment that renders pictures; raises as `make_vector` does.
+def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None, mode: RenderMode = "rgb_array") -> EpisodeEnv:
+    """Returns one environment that renders pictures, or shows itself on the screen; raises as `make_vector` does.
 
     Args:
         spec: What to make.
         max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
+        mode: `human` opens a window. A native game has none: its one environment of the same rules shows itself.
     """
     registered = _registered(spec.id)
     limit = _limit(registered, spec, max_episode_steps)
-    if spec.vectorization == "native" and spec.preprocessing is not None:
+    if mode == "rgb_array" and spec.vectorization == "native" and spec.preprocessing is not None:
         return EpisodeEnv(NativeGame(_make_native(registered, spec, 1, limit), spec.preprocessing.frame_skip))
-    return _make_one(registered, spec, 0, limit, render_mode="rgb_array")
+    return _make_one(registered, spec, 0, limit, render_mode=mode)
 
 
 def make_goal_rule(spec: EnvSpec, env: EpisodeVector) -> GoalRule | None:

@@ -1,8 +1,11 @@
 """`palestra.Client` against the real application."""
 
 import asyncio
+import hashlib
+import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import islice
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -11,6 +14,7 @@ from app.main import create_app
 from app.settings import Settings
 from palestra.client import Client
 from palestra.contract.queries import EventView
+from palestra.downloads import DownloadError
 from tests.app.api.serving import Served
 from tests.support.listening import listening
 from tests.support.peer import Answer, running_peer
@@ -103,3 +107,44 @@ async def test_all_series_of_a_run_are_named(shared: Served, client: Client) -> 
         assert (await http.post(path, json={"first_seq": acked + 1, "records": records})).is_success
     names = [info.name for info in await asyncio.to_thread(client.series_names, run)]
     assert [name for name in names if name.startswith("metric/")] == [f"metric/{number:03d}" for number in range(250)]
+
+
+async def _upload(shared: Served, name: str, content: bytes, kind: str, snapshot_id: str | None = None) -> None:
+    """Declares and uploads a file as the live attempt does."""
+    attempt, run = shared.names["live_attempt"], shared.names["live_run"]
+    document = {"run_id": run, "name": name, "kind": kind, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    async with shared.client("live_attempt") as http:
+        answer = await http.post(f"/api/v1/attempts/{attempt}/artifacts", json={**document, "snapshot_id": snapshot_id})
+        assert answer.status_code == 201, answer.text
+        if not answer.json()["stored"]:
+            place = f"/api/v1/attempts/{attempt}/artifacts/{answer.json()['id']}"
+            assert (await http.put(place, content=content)).is_success
+
+
+async def test_an_export_is_downloaded_as_it_was_uploaded(shared: Served, client: Client, tmp_path: Path) -> None:
+    """Line 15.23: results could not be fetched."""
+    run = shared.names["live_run"]
+    contents = {"weights.safetensors": os.urandom(700_000), "policy.json": b"{}", "policy.pt2": b"program"}
+    for name, content in contents.items():
+        await _upload(shared, name, content, "export")
+    assert {row.name for row in await asyncio.to_thread(lambda: list(client.artifacts(run, kind="export")))} == set(contents)
+    paths = await asyncio.to_thread(client.download_export, run, tmp_path)
+    assert {path.name: path.read_bytes() for path in paths} == {name: contents[name] for name in ("weights.safetensors", "policy.json")}
+    (program,) = await asyncio.to_thread(lambda: client.download_export(run, tmp_path, format="program"))
+    assert program.read_bytes() == b"program"
+    with pytest.raises(DownloadError, match="--format onnx"):
+        await asyncio.to_thread(lambda: client.download_export(run, tmp_path, format="onnx"))
+
+
+async def test_a_snapshot_is_downloaded_once_it_is_whole(shared: Served, client: Client, tmp_path: Path) -> None:
+    """Line 15.23: the newest, the best, or the one of an id; what is not verified is none."""
+    run, snapshot = shared.names["live_run"], shared.names["uploading_snapshot"]
+    with pytest.raises(DownloadError, match="no stored snapshot 'newest'"):
+        await asyncio.to_thread(lambda: client.download_snapshot(run, tmp_path, snapshot="newest"))
+    await _upload(shared, "weights.safetensors", b"1234", "snapshot", snapshot)
+    for choice in ("newest", snapshot):
+        place = await asyncio.to_thread(lambda choice=choice: client.download_snapshot(run, tmp_path, snapshot=choice))
+        assert place == tmp_path / snapshot
+        assert {path.name: path.read_bytes() for path in place.iterdir()} == {"weights.safetensors": b"1234"}
+    with pytest.raises(DownloadError, match=f"no stored snapshot 'best' .*{snapshot}"):
+        await asyncio.to_thread(lambda: client.download_snapshot(run, tmp_path))

@@ -1,41 +1,19 @@
 """Every command against a real HTTP server: what it asks, what it prints, how it ends."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from palestra.cli.connect import logins_path
-from palestra.cli.main import main
 from tests.support import samples
-from tests.support.peer import Answer, Peer, problem, running_peer
+from tests.support.peer import Answer, Peer, problem
 from tests.support.samples import JOB, RUN
 
 Run = Callable[..., tuple[int, str, str]]
 DOCUMENT = json.dumps({"definition": samples.definition(), "options": {"seeds": [0]}})
-
-
-@pytest.fixture
-def peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Peer]:
-    with running_peer() as running:
-        monkeypatch.setenv("PALESTRA_SERVER", running.url)
-        monkeypatch.setenv("PALESTRA_TOKEN", "plr_test")
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "x.yaml").write_text(DOCUMENT)
-        yield running
-
-
-@pytest.fixture
-def palestra(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_submit(peer: Peer, palestra: Run) -> None:
@@ -68,64 +46,6 @@ def test_submit_and_watch(peer: Peer, palestra: Run, state: str, expected: int) 
     code, out, _ = palestra("submit", "x.yaml", "--watch")
     assert code == expected
     assert "evaluation 481.0 ± 1.0" in out
-
-
-FELL = {"message": "ValueError: the robot \x1b[31mfell over\nand again", "exception": "ValueError", "traceback": "Traceback\n  boom"}
-
-
-def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run) -> None:
-    """Line 15.22: `submit --watch` ended with exit code 1 and not a word on why."""
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
-    failed = [
-        samples.run(id=samples.numbered("run", seed), seed=seed, state="failed", cause="user_exception", failure=FELL) for seed in (0, 1)
-    ]
-    other = samples.run(id=samples.numbered("run", 2), seed=2, state="failed", cause="diverged", failure={"message": "NaN"})
-    peer.on("GET", "/runs", Answer(200, samples.page(*failed, other, samples.run(seed=3, state="cancelled", cause="user"))))
-    code, out, _ = palestra("submit", "x.yaml", "--watch")
-    assert code == 1
-    text = " ".join(out.split())
-    assert (
-        f"failed: seeds 0, 1 user_exception: ValueError: the robot \ufffd[31mfell over more with: palestra show {failed[0]['id']}" in text
-    )
-    assert "failed: seed 2 diverged: NaN more with" in text
-    assert "500 env_steps user_exception: ValueError: the robot" in text, "and beside the run as soon as it failed"
-    assert "\x1b" not in out
-
-
-@pytest.mark.parametrize(("states", "expected"), [(("succeeded", "cancelled"), 3), (("cancelled", "failed"), 1), (("succeeded",), 0)])
-def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
-    peer: Peer, palestra: Run, states: tuple[str, ...], expected: int
-) -> None:
-    """Line 15.22: both were exit code 1."""
-    runs = [samples.run(id=samples.numbered("run", seed), seed=seed, state=state) for seed, state in enumerate(states)]
-    peer.on("GET", "/runs", Answer(200, samples.page(*runs)))
-    assert palestra("watch", "exp")[0] == expected
-    assert "3 cancelled" in palestra("--help")[1]
-
-
-def test_lists_say_why(peer: Peer, palestra: Run) -> None:
-    """Line 15.22: `runs`, `jobs` and `experiments` never said why."""
-    why = {"state": "failed", "cause": "user_exception", "failure": FELL}
-    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(**why))))
-    peer.on("GET", "/jobs", Answer(200, samples.page(samples.job(**why), samples.job(state="failed", cause="no_result"))))
-    count = {"cause": "user_exception", "message": "x" * 500, "runs": 2, "run_id": RUN}
-    peer.on("GET", "/experiments", Answer(200, samples.page(samples.experiment(runs={"failed": 2, "queued": 1}, failures=[count]))))
-    for command in ("runs", "jobs"):
-        out = palestra(command)[1]
-        assert "user_exception: ValueError: the robot \ufffd[31mfell over" in out
-        assert "and again" not in out
-    assert "no_result" in palestra("jobs")[1]
-    out = palestra("experiments")[1]
-    assert "2 of 3: user_exception: xxx" in out
-    assert "x" * 100 not in out
-    assert "…" in out
-
-
-def test_waiting_for_a_cancelled_job_is_exit_code_3(peer: Peer, palestra: Run) -> None:
-    """Line 15.22: exit codes tell a failure from a cancellation."""
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="cancelled", cause="user")))
-    assert palestra("evaluate", RUN, "--wait") == (3, "", f"palestra: {JOB} cancelled: user\n")
 
 
 def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: Run) -> None:

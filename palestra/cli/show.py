@@ -1,0 +1,112 @@
+"""`palestra show`: one run with all that belongs to it."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from palestra.cli.connect import Json, Server, TokenFile, connect
+from palestra.cli.files import artifact_table
+from palestra.cli.output import cause_of, emit_json, number, out, say, short, show, state, table, visible
+from palestra.contract.resources import AttemptView, EvaluationView, JobView, RunDetail, SnapshotView
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("show")(show_run)
+
+
+def show_run(
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    rows: Annotated[int, typer.Option(min=1, max=100_000, help="Rows of each table at most, the newest.")] = 10,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Shows a run: state, why it failed, attempts, jobs, snapshots, evaluations and files; with --json all rows of each."""
+    with connect(server, token_file) as client:
+        found = client.run(run)
+        parts: dict[str, list[Any]] = {
+            "snapshots": list(client.snapshots(run)),
+            "evaluations": list(client.evaluations(run)),
+            "artifacts": list(client.artifacts(run)),
+        }
+    if json:
+        emit_json({**found.model_dump(mode="json"), **parts})
+        return
+    _show_head(found)
+    _show_part("attempts", found.attempts[-rows:], len(found.attempts), _attempts)
+    _show_part("jobs", found.jobs[-rows:], len(found.jobs), _jobs)
+    for name, make in (("snapshots", _snapshots), ("evaluations", _evaluations), ("artifacts", artifact_table)):
+        _show_part(name, parts[name][:rows], len(parts[name]), make)
+
+
+def _show_head(run: RunDetail) -> None:
+    at = run.progress
+    done = "" if at.fraction is None else f"  ({at.fraction:.0%})"
+    say(f"{run.id}  {run.state}  {cause_of(run.cause, None)}".rstrip())
+    say(f"experiment  {run.experiment_id}  seed {run.seed}")
+    say(f"progress    {at.env_step:,} env_steps, {at.update:,} updates, {at.episode:,} episodes{done}")
+    if run.failure is not None:
+        say(f"\nfailure     {visible(run.failure.message)}")
+        for line in (run.failure.traceback or "").splitlines():
+            out.out(f"  {visible(line)}", highlight=False)
+
+
+def _show_part(name: str, shown: Sequence[Any], every: int, make: Any) -> None:
+    say(f"\n{name}" + (f" ({len(shown)} of {every})" if len(shown) < every else "" if every else ": none"))
+    if shown:
+        show(make(shown))
+
+
+def _attempts(rows: Sequence[AttemptView]) -> Any:
+    cells = [
+        (
+            row.number,
+            row.id,
+            row.worker_name,
+            state(row.state),
+            row.outcome,
+            ", ".join(snapshot for snapshot in row.resumed_from.values() if snapshot) or "the start",
+            f"{row.started_at:%Y-%m-%d %H:%M:%S}",
+            "" if row.ended_at is None else f"{row.ended_at:%Y-%m-%d %H:%M:%S}",
+            short(cause_of(row.cause, row.failure)),
+        )
+        for row in rows
+    ]
+    return table(("no", "attempt", "worker", "state", "outcome", "began from", "started", "ended", "cause"), cells, numbers=("no",))
+
+
+def _jobs(rows: Sequence[JobView]) -> Any:
+    cells = [(row.id, row.schedule, state(row.state), row.attempts, row.waiting or short(cause_of(row.cause, row.failure))) for row in rows]
+    return table(("job", "schedule", "state", "attempts", "cause"), cells, numbers=("attempts",))
+
+
+def _snapshots(rows: Sequence[SnapshotView]) -> Any:
+    def marks(row: SnapshotView) -> str:
+        named = (("best", row.best), ("newest", row.newest), ("superseded", row.superseded))
+        return " ".join(name for name, holds in named if holds)
+
+    cells = [
+        (row.id, f"{row.env_step:,}", row.reason, row.state, number(row.score), f"{row.size / 2**20:,.1f} MiB", marks(row)) for row in rows
+    ]
+    headings = ("snapshot", "env_step", "reason", "state", "score", "size", "")
+    return table(headings, cells, numbers=("env_step", "score", "size"))
+
+
+def _evaluations(rows: Sequence[EvaluationView]) -> Any:
+    cells = [
+        (
+            f"{row.env_step:,}",
+            row.source,
+            row.episodes,
+            number(row.mean),
+            number(row.stdev) if row.episodes > 1 else "-",
+            number(row.min),
+            number(row.max),
+            "  ".join(f"{name} {number(value, 4)}" for name, value in sorted(row.metrics.items())),
+        )
+        for row in rows
+    ]
+    headings = ("env_step", "source", "episodes", "mean", "stdev", "min", "max", "metrics")
+    return table(headings, cells, numbers=headings[:1] + headings[2:7])

@@ -1,0 +1,172 @@
+"""Line 15.23: what a run left could not be fetched. Stored files on the user's disk: whole and verified or absent, and inside."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from palestra import errors
+from palestra.client import Client
+from palestra.downloads import DownloadError, StoredFile, safe_name, store
+from tests.support import samples
+from tests.support.peer import Answer, Asked, Peer, problem, running_peer
+from tests.support.samples import NOW, RUN
+
+CONTENT = bytes(range(256)) * 40
+ART = samples.numbered("art", 1)
+
+
+def stored(name: str = "weights.bin", content: bytes = CONTENT) -> StoredFile:
+    return StoredFile(ART, name, len(content), hashlib.sha256(content).hexdigest())
+
+
+def whole(content: bytes = CONTENT) -> Callable[[int], Iterator[bytes]]:
+    return lambda offset: iter([content[offset:]])
+
+
+def left_in(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("policy.pt2", "policy.pt2"),
+        ("memory/part 1.npz", "memory/part 1.npz"),
+        ("../../etc/passwd", "etc/passwd"),
+        ("/etc/passwd", "etc/passwd"),
+        ("..\\..\\boot.ini", "boot.ini"),
+        ("a/../../b", "a/b"),
+        (".bashrc", "_bashrc"),
+        (".ssh/authorized_keys", "_ssh/authorized_keys"),
+        ("..", "unnamed"),
+        ("", "unnamed"),
+        ("con.txt", "_con.txt"),
+        ("C:\\x", "C_/x"),
+        ("x\x00\n\x1b[31m\u202etxt.exe", "x____31m_txt.exe"),
+        ("-rf", "-rf"),
+        ("~root", "_root"),
+        ("a" * 400, "a" * 200),
+        ("é.txt", "_.txt"),
+    ],
+)
+def test_a_name_is_only_text(name: str, path: str) -> None:
+    """Line 15.23: whoever uploads a file chooses its name."""
+    assert safe_name(name) == Path(path)
+
+
+def test_a_deep_name_keeps_its_end() -> None:
+    assert safe_name("/".join("abcdefghijkl")) == Path("e/f/g/h/i/j/k/l")
+
+
+def test_content_is_stored_whole_and_once(tmp_path: Path) -> None:
+    target = store(stored("memory/part.npz"), tmp_path / "new", whole())
+    assert (target, target.read_bytes()) == (tmp_path / "new" / "memory" / "part.npz", CONTENT)
+    assert left_in(tmp_path) == {"new/memory/part.npz"}
+
+    def never(_offset: int) -> Iterator[bytes]:
+        raise AssertionError("what is there already is not sent again")
+
+    assert store(stored("memory/part.npz"), tmp_path / "new", never) == target
+
+
+def test_what_ends_early_goes_on_where_it_ended(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def broken(offset: int) -> Iterator[bytes]:
+        asked.append(offset)
+        yield CONTENT[offset : offset + 4_000]
+
+    assert store(stored(), tmp_path, broken).read_bytes() == CONTENT
+    assert asked == [0, 4_000, 8_000]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (whole(CONTENT[:-1] + b"x"), "SHA-256"),
+        (whole(CONTENT + b"x"), "is larger than"),
+        (lambda offset: iter([CONTENT[offset:100]]), "ended after 100 of 10240 bytes"),
+    ],
+)
+def test_what_is_not_the_stored_content_leaves_nothing(tmp_path: Path, content: Callable[[int], Iterator[bytes]], words: str) -> None:
+    with pytest.raises(DownloadError, match=words):
+        store(stored(), tmp_path, content)
+    assert left_in(tmp_path) == set()
+
+
+def test_another_file_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_text("mine")
+    with pytest.raises(DownloadError, match="exists with another content"):
+        store(stored(), tmp_path, whole())
+    assert (tmp_path / "weights.bin").read_text() == "mine"
+
+
+def test_a_link_leads_nowhere_else(tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    outside.mkdir()
+    inside.mkdir()
+    (inside / "memory").symlink_to(outside)
+    (inside / "weights.bin").symlink_to(outside / "weights.bin")
+    for name, words in (("memory/part.npz", "leads out of"), ("weights.bin", "exists with another content")):
+        with pytest.raises(DownloadError, match=words):
+            store(stored(name), inside, whole())
+    assert left_in(outside) == set()
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    with running_peer() as running:
+        yield running
+
+
+@pytest.fixture
+def client(peer: Peer) -> Iterator[Client]:
+    with Client(peer.url, "plr_test") as made:
+        made._connection._sleep = lambda _seconds: None
+        yield made
+
+
+def view(**changes: object) -> dict[str, object]:
+    file = stored()
+    document = {"id": ART, "run_id": RUN, "attempt_id": samples.numbered("att", 1), "snapshot_id": None, "name": file.name}
+    return {**document, "kind": "export", "size": file.size, "sha256": file.sha256, "stored": True, "created_at": NOW, **changes}
+
+
+def cut(asked: Asked) -> Answer:
+    """Answers a range, but closes the connection after 3,000 bytes of it."""
+    first = int(asked.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+    rest = CONTENT[first:]
+    headers = {"Content-Length": str(len(rest)), "Connection": "close", "Content-Type": "application/octet-stream"}
+    return Answer(206 if first else 200, raw=rest[:3_000], headers=headers)
+
+
+def test_a_cut_connection_is_taken_up_again(peer: Peer, client: Client, tmp_path: Path) -> None:
+    peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
+    peer.on("GET", f"/artifacts/{ART}/content", Answer(503, problem(503, "unavailable", "Later.")), cut)
+    assert client.download(ART, tmp_path).read_bytes() == CONTENT
+    ranges = [asked.headers.get("range") for asked in peer.asked if asked.path.endswith("/content")]
+    assert ranges == [None, None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
+
+
+def test_a_server_that_knows_no_ranges_sends_all_again(peer: Peer, client: Client, tmp_path: Path) -> None:
+    peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
+    octets = {"Content-Type": "application/octet-stream"}
+    peer.on("GET", f"/artifacts/{ART}/content", cut, Answer(200, raw=CONTENT, headers=octets))
+    assert client.download(ART, tmp_path).read_bytes() == CONTENT
+
+
+def test_a_refusal_is_that_of_the_server(peer: Peer, client: Client, tmp_path: Path) -> None:
+    peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
+    with pytest.raises(errors.NotFoundError):
+        client.download(ART, tmp_path)
+    assert left_in(tmp_path) == set()
+
+
+def test_a_missing_export_says_how_to_make_one(peer: Peer, client: Client, tmp_path: Path) -> None:
+    peer.on(
+        "GET", f"/runs/{RUN}/artifacts", Answer(200, samples.page(view(name="weights.safetensors"), view(name="policy.onnx", stored=False)))
+    )
+    with pytest.raises(DownloadError, match=f"palestra export {RUN} --format onnx"):
+        client.download_export(RUN, tmp_path, format="onnx")
