@@ -21,7 +21,7 @@ import palestra
 from app import parts, startup
 from app.api import dashboard, errors, health, openapi, v1
 from app.api.guard import Guard
-from app.api.limits import LoginRate
+from app.api.limits import AccountRate, LoginRate
 from app.api.query import check_query
 from app.connections import Connections, protocol_of, raise_descriptor_limit
 from app.db.check import DatabaseStartError, check_database
@@ -51,6 +51,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.touches = Touches()
     app.state.login_rate = LoginRate()
+    app.state.account_rate = AccountRate()
     errors.install(app)
     app.include_router(health.router, dependencies=[Depends(check_query)])
     v1.include(app)

@@ -1,4 +1,4 @@
-"""Bounds on how often one address may try to log in, kept in this process."""
+"""Bounds on how often a login may be tried, by address and by account, kept in this process."""
 
 import time
 from collections import OrderedDict, deque
@@ -7,9 +7,15 @@ from typing import Final
 from fastapi import Request
 
 from app.api.errors import ApiError
+from app.domain.networks import client_address, subscriber
 
 PER_MINUTE: Final = 10
+FREE_FAILURES: Final = 5
+"""Wrong passwords of an account that cost nothing but the address's turn."""
+LONGEST_WAIT: Final = 60.0
+"""Seconds: an account is slowed down, never locked."""
 _MAX_ADDRESSES: Final = 10_000
+_MAX_ACCOUNTS: Final = 100_000
 
 
 class LoginRate:
@@ -31,9 +37,68 @@ class LoginRate:
         return 0
 
 
+class AccountRate:
+    """Wrong passwords per account, whether there is such an account or not, over all addresses.
+
+    After some failures each further attempt has to wait twice as long as the one before, up to a minute; a quiet hour forgets them. An
+    address from which the account was logged in to before is not slowed down by others, nor is a login link.
+    """
+
+    def __init__(self) -> None:
+        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def admit(self, account: str, address: str, now: float) -> int:
+        """Returns 0, or the seconds to wait. An admitted attempt counts as failed until `succeeded` says otherwise."""
+        if (account, address) in self._known:
+            return 0
+        failures, last = self._failures.get(account, (0, now))
+        if now - last > 3_600:
+            failures = 0
+        over = failures - FREE_FAILURES
+        ready = last + min(LONGEST_WAIT, 2.0**over) if over >= 0 else now
+        if ready > now:
+            return int(ready - now) + 1
+        self._failures[account] = (min(failures + 1, 1_000), now)
+        self._failures.move_to_end(account)
+        if len(self._failures) > _MAX_ACCOUNTS:
+            self._failures.popitem(last=False)
+        return 0
+
+    def succeeded(self, account: str, address: str) -> None:
+        """Forgets the failures, and remembers whence the account is used."""
+        self._failures.pop(account, None)
+        self._known[account, address] = None
+        self._known.move_to_end((account, address))
+        if len(self._known) > _MAX_ADDRESSES:
+            self._known.popitem(last=False)
+
+
+def address_of(request: Request) -> str:
+    """Returns where a request came from; the whole network for IPv6, of which each subscriber has 2^64 addresses."""
+    peer = request.client.host if request.client else ""
+    proxies = request.app.state.settings.proxy_networks
+    return subscriber(client_address(peer, request.headers.getlist("x-forwarded-for"), proxies))
+
+
 def check_login_rate(request: Request) -> None:
     """Refuses the eleventh login attempt of an address within a minute: 429."""
-    address = request.client.host if request.client else ""
-    wait = request.app.state.login_rate.admit(address, time.monotonic())
+    _refuse(request.app.state.login_rate.admit(address_of(request), time.monotonic()))
+
+
+def check_account_rate(request: Request, account: str) -> None:
+    """Refuses attempts on an account that come sooner after failures than its back-off permits: 429."""
+    rate: AccountRate = request.app.state.account_rate
+    _refuse(rate.admit(account.casefold(), address_of(request), time.monotonic()))
+
+
+def note_login(request: Request, account: str) -> None:
+    """Notes that a password was right."""
+    rate: AccountRate = request.app.state.account_rate
+    rate.succeeded(account.casefold(), address_of(request))
+
+
+def _refuse(wait: int) -> None:
     if wait:
-        raise ApiError(429, "too_many_logins", f"Too many login attempts. Try again in {wait} s.", headers={"Retry-After": str(wait)})
+        detail = f"Too many login attempts. Try again in {wait} s, or use a new link from `palestra login-link`."
+        raise ApiError(429, "too_many_logins", detail, headers={"Retry-After": str(wait)})

@@ -37,6 +37,14 @@ def client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Ne
     return str(address)
 
 
+def subscriber(address: str) -> str:
+    """Returns what one customer of a network provider has: an IPv4 address, or a /64 of IPv6."""
+    known = _read(address)
+    if known is None or known.version == 4:
+        return address if known is None else str(known)
+    return str(IPv6Network((int(known) >> 64 << 64, 64)))
+
+
 def _read(text: str) -> Address | None:
     """Reads an address as proxies write them: with or without port and brackets."""
     plain = text.strip().strip('"')

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.auth import Anyone, check_same_origin, cookie_name
 from app.api.body import TINY, json_body
-from app.api.deps import SettingsDep, WriteSession
-from app.api.limits import check_login_rate
+from app.api.deps import DatabaseDep, SettingsDep, WriteSession
+from app.api.limits import check_account_rate, check_login_rate, note_login
 from app.services import access
 from palestra.contract.access import LoginRequest, SessionView, SetupRequest
 
@@ -29,10 +29,13 @@ async def log_in(
     request: Request,
     response: Response,
     body: Annotated[LoginRequest, json_body(LoginRequest, limit=TINY)],
-    session: WriteSession,
+    database: DatabaseDep,
 ) -> SessionView:
     """Logs a browser in with user name and password."""
-    return _open(request, response, await access.login(session, body))
+    check_account_rate(request, body.user)
+    login = await access.login(database, body)
+    note_login(request, body.user)
+    return _open(request, response, login)
 
 
 @public_router.post(

@@ -7,7 +7,7 @@ from fastapi.routing import iter_route_contexts
 
 from app.api.auth import NEEDS
 from app.api.body import body_model
-from app.api.limits import LoginRate
+from app.api.limits import AccountRate, LoginRate
 from app.api.openapi import need_of
 from app.api.query import dependants
 from app.main import create_app
@@ -156,11 +156,13 @@ async def test_a_token_hands_out_no_more_than_it_has(shared: Served) -> None:
 
 
 async def test_logins_by_password_are_slowed_down_and_tell_nothing(shared: Served) -> None:
-    shared.app.state.login_rate = LoginRate()
+    shared.app.state.login_rate, shared.app.state.account_rate = LoginRate(), AccountRate()
     async with shared.client() as client:
         answers = [
-            await client.post("/api/v1/session", json={"user": name, "password": "x"}) for name in ("admin", "nobody") for _ in range(6)
+            await client.post("/api/v1/session", json={"user": name, "password": "x"})
+            for name in ("admin", "nobody", "zoe")
+            for _ in range(4)
         ]
     assert [answer.status_code for answer in answers] == [401] * 10 + [429] * 2
     assert int(answers[-1].headers["retry-after"]) > 0
-    assert answers[0].json()["detail"] == answers[9].json()["detail"]
+    assert answers[0].json()["detail"] == answers[7].json()["detail"]
