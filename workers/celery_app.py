@@ -1,6 +1,7 @@
 """The worker: listens to its pool's queue and offers slots. Runs as `palestra worker`.
 
     python -m workers.celery_app --server URL --token-file F --pool NAME --slots N --gpus LIST --state-dir D [--name] [--broker URL]
+        [--import MODULE ...]
 
 SIGTERM and Ctrl-C stop it: it takes nothing new, has every training save and go back to the queue, and ends; a second signal ends it at
 once, the trainings save on their own. With `--on-stop keep`, or on SIGQUIT, it leaves the trainings alone and the next worker on the same
@@ -23,6 +24,7 @@ from kombu.entity import Queue
 from palestra.contract.work_order import RegistrationAnswer
 from workers.machine.agent import Agent, take_census
 from workers.machine.broker import SETTINGS, install_transport, masked, real_url
+from workers.machine.imports import hand_down
 from workers.machine.options import UsageError, WorkerOptions, parse_options
 from workers.machine.state_lock import StateLock
 from workers.machine.worker_log import configure, get_logger
@@ -41,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = parse_options(arguments)
         lock = StateLock(options.state_directory)
+        hand_down(options.imports, os.environ)
     except UsageError as error:
         return _refused(error)
     try:

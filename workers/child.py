@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from palestra.contract.definition import Definition, EntrypointCode, definition_hash
+from palestra.contract.definition import AnyCode, Definition, definition_hash, shown_code
 from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
@@ -76,7 +76,7 @@ class Attempt:
     resume_quality: ResumeQuality = ResumeQuality.FRESH
     clock: ClockView | None = None
     device: str = "cpu"
-    other_code: EntrypointCode | None = None
+    other_code: AnyCode | None = None
     """The code that runs, where it is not the one of the work order."""
     ends: dict[int, RunEnd] = field(default_factory=dict)
     """Of the runs of a pack that have ended, by their place in it: also where another one fails later."""
@@ -232,9 +232,7 @@ def _training(attempt: Attempt, sink: Sink, snapshots: Path) -> Training:
 
 def _note_code(attempt: Attempt, training: Training) -> None:
     if attempt.other_code is not None:
-        version, digest = attempt.other_code.version, attempt.other_code.digest[:12]
-        distribution = attempt.other_code.distribution
-        message = f"This attempt runs other code than the experiment's: {distribution} {version} (digest {digest})"
+        message = f"This attempt runs other code than the experiment's: {shown_code(attempt.other_code)}"
         training.recorder.note("code_changed", message)
 
 

@@ -9,15 +9,23 @@ from typing import Any, Final, NamedTuple
 import jsonschema_rs
 from pydantic import ValidationError
 
+from app.domain import environments
 from app.domain.errors import InvalidError
 from palestra.contract.agents import BUILTIN_AGENTS, RegisteredAgent
-from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition
+from palestra.contract.definition import (
+    AnyCode,
+    BuiltinCode,
+    EntrypointCode,
+    RlDefinition,
+    SupervisedDefinition,
+    shown_code,
+    with_environment,
+)
 from palestra.contract.documents import canonical_json
 from palestra.contract.problems import nearest, pointer
 from palestra.contract.work_order import Catalogue, PartDescription
 
 _Definition = RlDefinition | SupervisedDefinition
-_Code = BuiltinCode | EntrypointCode | GitCode
 _LONGEST: Final = 300
 
 
@@ -42,7 +50,7 @@ class _Found(NamedTuple):
 _WORDS: Final = {"agents": "agent", "model_functions": "model function", "input_functions": "input function"}
 
 
-def resolve(definition: _Definition, code: _Code, workers: Sequence[Catalogue], pool: str) -> tuple[_Definition, _Code]:
+def resolve(definition: _Definition, code: AnyCode, workers: Sequence[Catalogue], pool: str) -> tuple[_Definition, AnyCode]:
     """Returns the definition with the defaults of its registered parts filled in, and the code that they come from.
 
     Args:
@@ -52,13 +60,18 @@ def resolve(definition: _Definition, code: _Code, workers: Sequence[Catalogue], 
         pool: Name of the pool, for the sentences.
 
     Raises:
-        InvalidError: `unknown_agent`, `unknown_part`, `invalid_parameters` or `code_mismatch`.
+        InvalidError: `unknown_agent`, `unknown_environment`, `unknown_part`, `invalid_parameters` or `code_mismatch`.
     """
     found = [_Found(use, _find(use, code, workers, pool)) for use in _uses(definition) if workers or use.kind == "agents"]
     filled = [_with_defaults(one) for one in found]
     for one in filled:
         _check_parameters(one)
-    return _replaced(definition, filled), _code_of(definition, code, found, pool)
+    installed = _code_of(definition, code, found, pool)
+    resolved = _replaced(definition, filled)
+    if not isinstance(resolved, RlDefinition):
+        return resolved, installed
+    resolved, environment = environments.resolve(resolved, code, workers, pool)
+    return resolved, environments.join(code, installed, environment, pool)
 
 
 def _uses(definition: _Definition) -> Iterator[_Use]:
@@ -72,13 +85,13 @@ def _uses(definition: _Definition) -> Iterator[_Use]:
         yield _Use("input_functions", (member,), "params", part.name, part.params)
 
 
-def _find(use: _Use, code: _Code, workers: Sequence[Catalogue], pool: str) -> PartDescription:
+def _find(use: _Use, code: AnyCode, workers: Sequence[Catalogue], pool: str) -> PartDescription:
     """Returns the description that a worker gave last; one of the code asked for goes first."""
     offered: list[PartDescription] = [part for one in workers for part in getattr(one, use.kind)]
     same = [part for part in offered if part.name == use.name]
     if not same:
         raise _unknown(use, sorted({part.name for part in offered}), pool)
-    return next((part for part in same if part.code == code), same[-1])
+    return next((part for part in same if part.code == with_environment(code, None)), same[-1])
 
 
 def _unknown(use: _Use, known: Sequence[str], pool: str) -> InvalidError:
@@ -126,7 +139,8 @@ def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
         raise InvalidError("invalid_parameters", message, pointer=pointer(("definition", *found[0].use.path))) from None
 
 
-def _code_of(definition: _Definition, code: _Code, found: Sequence[_Found], pool: str) -> _Code:
+def _code_of(definition: _Definition, code: AnyCode, found: Sequence[_Found], pool: str) -> AnyCode:
+    code = with_environment(code, None)
     needed = {canonical_json(part.code): part.code for _, part in found if part.code is not None}
     if len(needed) > 1:
         message = "The parts of this definition are registered by more than one distribution. Put them into one."
@@ -139,7 +153,7 @@ def _code_of(definition: _Definition, code: _Code, found: Sequence[_Found], pool
     if isinstance(code, BuiltinCode) or code == installed:
         return installed
     message = (
-        f"The workers of the pool {pool} have {installed.distribution} {installed.version} (digest {installed.digest[:12]}), "
+        f"The workers of the pool {pool} have {shown_code(installed)}, "
         "not the code that is named here. Leave `code` out to take theirs, or install the other one on a worker of the pool."
     )
     raise InvalidError("code_mismatch", message, pointer="/code")

@@ -16,14 +16,25 @@ from app.domain import registered
 from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
 from app.services import pools
-from palestra.contract.definition import BuiltinCode, Code, Definition, EntrypointCode, GitCode, RlDefinition
+from palestra.contract.definition import (
+    BuiltinCode,
+    Code,
+    Definition,
+    DistributionCode,
+    EntrypointCode,
+    EnvironmentCode,
+    GitCode,
+    ModuleCode,
+    RlDefinition,
+    shown_code,
+)
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import Schedule
 from palestra.contract.options import JobRequest, Submission
 from palestra.contract.resources import CatalogueView
 from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
-from palestra.contract.work_order import Catalogue, PartDescription, SpaceDescription
+from palestra.contract.work_order import Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
 
 _Part = TypeVar("_Part")
 _KINDS: Final = ("agents", "model_functions", "input_functions")
@@ -35,6 +46,8 @@ _KIND_NAMES: Final[Mapping[str, str]] = {
     "dict": "Dict",
     "tuple": "Tuple",
 }
+_Json = dict[str, Any]
+_ONE_CODE: Final[TypeAdapter[EntrypointCode | DistributionCode | ModuleCode]] = TypeAdapter(EntrypointCode | EnvironmentCode)
 _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(Code)
 
 
@@ -56,6 +69,7 @@ def merge(catalogues: Sequence[Catalogue]) -> Catalogue:
         input_functions=_latest([one.input_functions for one in catalogues], _name),
         environments=_latest([one.environments for one in catalogues], lambda environment: environment.id),
         schedules=tuple(sorted({schedule for one in catalogues for schedule in one.schedules})),
+        imports=tuple(sorted({module for one in catalogues for module in one.imports})),
         export_formats=tuple(sorted({name for one in catalogues for name in one.export_formats})),
     )
 
@@ -76,7 +90,8 @@ async def resolve(session: Session, principal: Principal, submission: Submission
 
     Raises:
         InvalidError: With the codes `unknown_pool`, `unknown_environment`, `unknown_agent`, `unknown_part`,
-            `invalid_parameters`, `action_space_mismatch`, `code_mismatch`, `unsupported_format` or `unsupported_schedule`.
+            `invalid_parameters`, `action_space_mismatch`, `observation_space_mismatch`, `code_mismatch`, `unsupported_format` or
+            `unsupported_schedule`.
     """
     pool = submission.options.pool
     await pools.check(session, principal.project_id, pool, "/options/pool")
@@ -120,35 +135,49 @@ async def check_same_code(session: Session, experiment: Experiment, pool: str) -
         ConflictError: With the code `code_changed`.
     """
     workers = await rows.of_pool(session, experiment.project_id, pool)
-    others = [code for worker in workers for code in _other_codes(worker, experiment)]
-    if others and not any(_has_code(worker, experiment) for worker in workers):
-        made, there = experiment.code, others[-1]
+    others = [pair for worker in workers for pair in _other_codes(worker, experiment)]
+    if others and not any(_fits(worker, experiment) for worker in workers):
+        made, there = (shown_code(_ONE_CODE.validate_json(canonical_json(code))) for code in others[-1])
         raise ConflictError(
             "code_changed",
-            f"The experiment was made with {made['distribution']} {made['version']} (digest {made['digest'][:12]}), "
-            f"the workers of the pool {pool} have version {there['version']} (digest {there['digest'][:12]}). "
+            f"The experiment was made with {made}, the workers of the pool {pool} have {there}. "
             "Put the code back and restart the worker, or resume with --allow-code-change.",
         )
 
 
-def _other_codes(worker: Worker, experiment: Experiment) -> list[dict[str, Any]]:
-    same = experiment.code.get("distribution")
-    return [code for code in _codes(worker) if code["distribution"] == same and code != experiment.code]
+def _codes(worker: Worker, experiment: Experiment) -> list[tuple[_Json, list[_Json]]]:
+    """Returns the code of an experiment's parts and that of its environment, each with what a worker has in its place."""
+    made = dict(experiment.code)
+    environment = made.pop("environment", None)
+    found = []
+    if made["kind"] == "entrypoint":
+        found.append((made, [part["code"] for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code")]))
+    if environment is not None:
+        known = [one for one in worker.catalogue.get("environments", ()) if one["id"] == experiment.env]
+        found.append((environment, [one["code"] for one in known if one.get("code")]))
+    return found
 
 
-def _codes(worker: Worker) -> list[dict[str, Any]]:
-    return [part["code"] for kind in _KINDS for part in worker.catalogue.get(kind, ()) if part.get("code")]
+def _other_codes(worker: Worker, experiment: Experiment) -> list[tuple[_Json, _Json]]:
+    """Returns code of the experiment with other code of the same distribution or module that a worker has."""
+    pairs = [(made, code) for made, held in _codes(worker, experiment) for code in held]
+    return [(made, code) for made, code in pairs if code != made and _origin(code) == _origin(made)]
 
 
-def _has_code(worker: Worker, experiment: Experiment) -> bool:
-    return experiment.code in _codes(worker)
+def _origin(code: _Json) -> tuple[str, str]:
+    return code["kind"], code.get("distribution") or code["module"]
+
+
+def _fits(worker: Worker, experiment: Experiment, *, any_version: bool = False) -> bool:
+    """Returns whether a worker has the code of an experiment, or any of the same distributions and modules."""
+    return all(made in held or (any_version and _origin(made) in map(_origin, held)) for made, held in _codes(worker, experiment))
 
 
 async def is_for_another(session: Session, worker: Worker, job: Job, experiment: Experiment) -> bool:
     """Returns whether a worker lacks what a job needs, while another one of its pool that takes jobs has it.
 
-    A job may need the code and the agent of its experiment, and formats to export in. Where nobody has it the job is not held
-    back: the worker tells in its failure what it has instead, or what to install.
+    A job may need the code, the agent and the environment of its experiment, and formats to export in. Where nobody has it
+    the job is not held back: the worker tells in its failure what it has instead, or what to install.
     """
     if _has(worker, job, experiment):
         return False
@@ -165,10 +194,13 @@ def _formats(job: Job, experiment: Experiment) -> frozenset[str]:
 
 def _has(worker: Worker, job: Job, experiment: Experiment) -> bool:
     written = worker.catalogue.get("export_formats", Catalogue().export_formats)
-    if not _formats(job, experiment) <= set(written):
+    if not _formats(job, experiment) <= set(written) or not _fits(worker, experiment, any_version=job.allow_code_change):
+        return False
+    environments = {environment["id"] for environment in worker.catalogue.get("environments", ())}
+    if experiment.kind == "rl" and environments and experiment.env not in environments:
         return False
     if experiment.code.get("kind") == "entrypoint":
-        return _has_code(worker, experiment) or (job.allow_code_change and bool(_other_codes(worker, experiment)))
+        return True
     agents = {agent["name"] for agent in worker.catalogue.get("agents", ())}
     return experiment.kind != "rl" or not agents or experiment.agent in agents
 
@@ -208,17 +240,33 @@ def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) 
     environments = {environment.id: environment for environment in catalogue.environments}
     agent, environment = agents.get(definition.agent.name), environments.get(definition.env.id)
     if environments and environment is None:
-        message = f"No worker of the pool {pool} knows this environment{_nearest(definition.env.id, list(environments))}."
+        message = (
+            f"No worker of the pool {pool} knows this environment{_nearest(definition.env.id, list(environments))}. Choose another one, or "
+            "install the package that registers it on a worker of the pool and start that worker again; see docs/own-environment.md."
+        )
         raise InvalidError("unknown_environment", message, pointer="/definition/env/id")
     if agents and agent is None:
         message = f"No worker of the pool {pool} knows this agent; they know {', '.join(sorted(agents))}."
         raise InvalidError("unknown_agent", message, pointer="/definition/agent/name")
+    if environment is not None:
+        _check_observations(definition, environment)
     if agent is not None and environment is not None and environment.action_space is not None:
         if isinstance(definition.agent, Sb3Parameters):
             algorithm = definition.agent.algorithm
             _check_actions(f"{algorithm} of Stable-Baselines3", SB3_ACTION_SPACES[algorithm], environment.action_space, catalogue)
         else:
             _check_actions(agent.name.upper(), agent.action_spaces, environment.action_space, catalogue)
+
+
+def _check_observations(definition: RlDefinition, environment: EnvironmentDescription) -> None:
+    """Arguments may change the space of which the catalogue tells."""
+    space = environment.observation_space
+    if space is not None and space.kind == "other" and not definition.env.kwargs:
+        message = (
+            "The observation space of this environment is of a kind that no agent takes: they take Box, Discrete, MultiDiscrete, "
+            "MultiBinary, and Dict and Tuple of these. Register the environment with a wrapper that turns its observations into one."
+        )
+        raise InvalidError("observation_space_mismatch", message, pointer="/definition/env/id")
 
 
 def _check_actions(agent: str, taken: Sequence[str], space: SpaceDescription, catalogue: Catalogue) -> None:

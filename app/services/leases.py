@@ -123,7 +123,9 @@ async def _check_claimable(session: Session, job: Job, body: Claim, worker: Work
     if job.pool != worker.pool or job.gpus > worker.gpu_count or job.work_order_version not in worker.work_order_versions:
         raise ConflictError("does_not_fit", "This worker cannot take the job: other pool, too few GPUs, or another version. Drop it.")
     if await catalogue.is_for_another(session, worker, job, await _experiment(session, job)):
-        raise ConflictError("does_not_fit", "Another worker of the pool has the distribution or the agent that this job needs. Drop it.")
+        raise ConflictError(
+            "does_not_fit", "Another worker of the pool has what this job needs: its code, its agent or its environment. Drop it."
+        )
 
 
 async def _orders_again(session: Session, job: Job, attempt: Attempt) -> list[RunOrder]:

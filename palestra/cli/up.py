@@ -26,12 +26,15 @@ def up(
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port of the server; 0 takes a free one.")] = None,
     slots: Annotated[int | None, typer.Option(min=1, max=1_024, help="Trainings at once; one per core by default, at most 8.")] = None,
     gpus: Annotated[str, typer.Option(help="GPUs of the worker, for example 0,1.")] = "",
+    imports: Annotated[
+        list[str] | None, typer.Option("--import", metavar="MODULE", help="Module that registers environments; may be given several times.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Starts server, daemons, Valkey and one worker on this machine, and serves until stopped."""
     slots = slots or min(8, os.cpu_count() or 1)
     report = warn if json else say
-    instance = Instance(InstanceOptions(data_dir=data_dir, port=port, slots=slots, gpus=gpus), report)
+    instance = Instance(InstanceOptions(data_dir=data_dir, port=port, slots=slots, gpus=gpus, imports=tuple(imports or ())), report)
     if not json:
         say(f"Palestra is starting on {instance.data.root} ...")
     with instance.running():

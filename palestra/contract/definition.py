@@ -9,9 +9,19 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from palestra.contract.agents import A3cParameters, AgentParameters, PpoParameters, Sb3Parameters
+from palestra.contract.code import AnyCode as AnyCode
+from palestra.contract.code import BuiltinCode as BuiltinCode
+from palestra.contract.code import Code as Code
+from palestra.contract.code import DistributionCode as DistributionCode
+from palestra.contract.code import EntrypointCode as EntrypointCode
+from palestra.contract.code import EnvironmentCode as EnvironmentCode
+from palestra.contract.code import GitCode as GitCode
+from palestra.contract.code import ModuleCode as ModuleCode
+from palestra.contract.code import shown_code as shown_code
+from palestra.contract.code import with_environment as with_environment
 from palestra.contract.documents import Document, sha256_of
 from palestra.contract.envs import EnvSpec
-from palestra.contract.names import ExportFormat, Name, SeriesName, Sha256, Text, Title, slugify
+from palestra.contract.names import ExportFormat, Name, SeriesName, Text, Title, slugify
 from palestra.contract.parameters import FreeParameters
 from palestra.contract.versions import oldest_form
 
@@ -300,35 +310,6 @@ def _adapter() -> TypeAdapter[RlDefinition | SupervisedDefinition]:
     return TypeAdapter(Definition)
 
 
-class BuiltinCode(Document):
-    """The definition names only parts that come with Palestra."""
-
-    kind: Literal["builtin"] = "builtin"
-
-
-class EntrypointCode(Document):
-    """The definition names a team's own registered parts."""
-
-    kind: Literal["entrypoint"]
-    distribution: Title
-    version: Title
-    digest: Sha256
-
-
-class GitCode(Document):
-    """The state of a work tree that was named at submission: of stored experiments only, submissions no longer take it."""
-
-    kind: Literal["git"]
-    head: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
-    """Commit of the work tree."""
-
-    dirty_digest: Sha256 | None = None
-    """SHA-256 of the difference to `head`, untracked files included; `null` for a clean tree."""
-
-
-Code = Annotated[BuiltinCode | EntrypointCode | GitCode, Field(discriminator="kind")]
-
-
 def definition_hash(definition: Definition) -> str:
     """Returns the SHA-256 of the definition with all defaults filled in, without name and notes (seeds are job options).
 
@@ -337,7 +318,7 @@ def definition_hash(definition: Definition) -> str:
     return sha256_of({key: value for key, value in _oldest_form(definition).items() if key not in {"name", "notes"}})
 
 
-def identity_hash(definition: Definition, code: BuiltinCode | EntrypointCode | GitCode) -> str:
+def identity_hash(definition: Definition, code: AnyCode) -> str:
     """Returns the SHA-256 over the definition's oldest form, its schema version and code: what makes two submissions one experiment."""
     return sha256_of(
         {
@@ -352,6 +333,6 @@ def _oldest_form(definition: Definition) -> dict[str, Any]:
     return oldest_form(definition.model_dump(mode="json"))
 
 
-def experiment_id(definition: Definition, code: BuiltinCode | EntrypointCode | GitCode) -> str:
+def experiment_id(definition: Definition, code: AnyCode) -> str:
     """Returns the generated, reproducible experiment ID: a slug of the name and 16 digits of the identity hash."""
     return f"{slugify(definition.name)}-{identity_hash(definition, code)[:16]}"

@@ -44,7 +44,8 @@ class EnvSpec(Document):
     """A Gymnasium environment and how many copies of it are stepped together."""
 
     id: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./:-]*$", examples=["CartPole-v1"])]
-    """Gymnasium environment id. The catalogue of a pool lists the ids that its workers know."""
+    """Gymnasium environment id. The catalogue of a pool lists the ids that its workers know. `module:id` names one of a module that the
+    pool's workers were started to import, and is the same as `id`."""
 
     kwargs: dict[Annotated[str, Field(min_length=1, max_length=64)], JsonScalar] = Field(default_factory=dict, max_length=64)
     """Keyword arguments of the environment's constructor."""

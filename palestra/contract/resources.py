@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from palestra.contract.definition import Code, Definition, EntrypointCode
+from palestra.contract.definition import Code, Definition
 from palestra.contract.documents import Document
 from palestra.contract.names import Counter, EvaluationSource, Name, Schedule
 from palestra.contract.options import EvaluateOptions, Limits, Resources
@@ -166,7 +166,7 @@ class AttemptView(View):
     resumed_from: dict[str, str | None]
     """Snapshot that each run began from."""
     resume_quality: ResumeQuality | None
-    other_code: EntrypointCode | None = None
+    other_code: Code | None = None
     """Code that it ran with, where this is not the experiment's; known once it has ended."""
     started_at: datetime
     ended_at: datetime | None

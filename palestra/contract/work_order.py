@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from palestra.contract.agents.actions import ActionKind
-from palestra.contract.definition import Code, Definition, EntrypointCode
+from palestra.contract.definition import Code, Definition, EntrypointCode, EnvironmentCode
 from palestra.contract.documents import Document
 from palestra.contract.names import Counter, ExportFormat, Name, Schedule, Seed, Title
 from palestra.contract.options import Limits, Resources
@@ -231,6 +231,8 @@ class EnvironmentDescription(Document):
     observation_space: SpaceDescription | None = None
     action_space: SpaceDescription | None = None
     max_episode_steps: int | None = None
+    code: EnvironmentCode | None = None
+    """Who registered it; `null` for environments of Gymnasium, ale-py and Palestra."""
 
 
 class PartDescription(Document):
@@ -257,6 +259,8 @@ class Catalogue(Document):
     input_functions: Annotated[tuple[PartDescription, ...], Field(max_length=1_000)] = ()
     environments: Annotated[tuple[EnvironmentDescription, ...], Field(max_length=20_000)] = ()
     schedules: tuple[Schedule, ...] = ()
+    imports: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
+    """Modules that a worker's administrator has it import: those that `env.id: module:id` may name."""
     export_formats: Annotated[tuple[ExportFormat, ...], Field(max_length=16)] = ("weights", "program")
     """Formats that it can write; those of workers that do not say so by default."""
 

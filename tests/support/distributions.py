@@ -1,4 +1,4 @@
-"""Installs the distribution of tests/assets/third_party into a directory, as an installer would: files and a .dist-info."""
+"""Installs the distributions of tests/assets/third_party into a directory, as an installer would: files and a .dist-info."""
 
 import shutil
 from collections.abc import Mapping
@@ -23,10 +23,22 @@ points = tiny_agents.models:points
 """
 
 
+ENVIRONMENTS = """
+[palestra.environments]
+tiny = tiny_envs
+"""
+
+
 def install(
-    directory: Path, version: str = "1.2.0", *, name: str = "tiny-agents", agents: Mapping[str, str] = AGENTS, groups: str = FUNCTIONS
+    directory: Path,
+    version: str = "1.2.0",
+    *,
+    name: str = "tiny-agents",
+    agents: Mapping[str, str] = AGENTS,
+    groups: str = FUNCTIONS,
+    source: Path = SOURCE,
 ) -> Path:
-    """Installs the distribution and returns the directory, which belongs on Python's path.
+    """Installs a distribution and returns the directory, which belongs on Python's path.
 
     Args:
         directory: Where to.
@@ -34,15 +46,21 @@ def install(
         name: Of the distribution.
         agents: Entry points of the group `palestra.agents`.
         groups: More of `entry_points.txt`.
+        source: The package.
     """
-    package = directory / SOURCE.name
-    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    package = directory / source.name
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     metadata = directory / f"{name.replace('-', '_')}-{version}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (metadata / "INSTALLER").write_text("a test\n")
     lines = [f"{agent} = {target}" for agent, target in agents.items()]
-    (metadata / "entry_points.txt").write_text("\n".join(["[palestra.agents]", *lines, groups]))
+    (metadata / "entry_points.txt").write_text("\n".join([*(["[palestra.agents]", *lines] if lines else []), groups]))
     files = [path.relative_to(directory).as_posix() for root in (package, metadata) for path in sorted(root.rglob("*")) if path.is_file()]
     (metadata / "RECORD").write_text("".join(f"{file},,\n" for file in [*files, f"{metadata.name}/RECORD"]))
     return directory
+
+
+def install_environments(directory: Path, version: str = "2.0", *, groups: str = ENVIRONMENTS) -> Path:
+    """Installs the distribution `tiny-envs`; like `install`."""
+    return install(directory, version, name="tiny-envs", agents={}, groups=groups, source=SOURCE.with_name("tiny_envs"))

@@ -44,12 +44,19 @@ def definition(**changes: Any) -> dict[str, Any]:
     }
 
 
+def walking() -> dict[str, Any]:
+    """Returns the catalogue with an environment of a distribution, of a worker that imports a module besides."""
+    walk = {"id": "tiny/Walk-v0", "action_space": {"kind": "discrete", "n": 2}, "code": WALK_CODE}
+    return {**catalogue(), "environments": [*catalogue()["environments"], walk], "imports": ["loose"]}
+
+
 def submission(document: dict[str, Any] | None = None, **options: Any) -> Submission:
     """Returns a submission of `document`, or of the small definition, with job options."""
     return Submission.model_validate_json(json.dumps({"definition": document or definition(), "options": options}))
 
 
 TINY_CODE = {"kind": "entrypoint", "distribution": "tiny-agents", "version": "1.2.0", "digest": "7" * 64}
+WALK_CODE = {"kind": "distribution", "distribution": "tiny-envs", "version": "2.0", "digest": "5" * 64}
 TINY_SCHEMA = {
     "type": "object",
     "properties": {

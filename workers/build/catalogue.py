@@ -21,8 +21,10 @@ from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.work_order import AgentDescription, Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
 from workers.build.distributions import Kind, RegisteredPart, discover
-from workers.envs.make import is_game, log_mujoco, register_games
+from workers.envs.make import is_game, log_mujoco
+from workers.envs.sources import environment_code, register_sources
 from workers.export.onnx import missing_packages
+from workers.machine.imports import allowed_imports
 from workers.machine.worker_log import LEFT_OUT
 
 _ALL_SPACES: Final = get_args(ActionKind)
@@ -37,12 +39,14 @@ _PACKAGES: Final = {"sb3": "stable_baselines3"}
 
 def make_catalogue() -> Catalogue:
     """Returns what this interpreter can import and make."""
+    environments = _environments()  # first: agents may register some when they are imported, which would then have no owner
     return Catalogue(
         agents=(*_builtin_agents(), *_registered_agents()),
         model_functions=_functions("model_functions", MODEL_FUNCTIONS),
         input_functions=_functions("input_functions", INPUT_FUNCTIONS),
-        environments=_environments(),
+        environments=environments,
         schedules=tuple(Schedule),
+        imports=allowed_imports(),
         export_formats=_export_formats(),
     )
 
@@ -123,10 +127,35 @@ def _environments() -> tuple[EnvironmentDescription, ...]:
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     gymnasium.logger.min_level = gymnasium.logger.ERROR + 1
-    register_games()
+    sources = register_sources()
+    for name, reason in sources.left_out.items():
+        _tell(name, reason)
     log_mujoco()
-    described = (_describe_game(spec) if is_game(spec) else _describe(spec) for spec in gymnasium.registry.values())
-    return tuple(sorted((found for found in described if found is not None), key=lambda found: found.id))
+    described: dict[str, EnvironmentDescription | None] = {}
+    for name, spec in list(gymnasium.registry.items()):
+        if name in sources.owners:
+            with _told_if_left_out(name):
+                described[name] = _describe_registered(spec)
+        else:
+            described[name] = _describe_game(spec) if is_game(spec) else _describe(spec)
+    return tuple(sorted((found for found in described.values() if found is not None), key=lambda found: found.id))
+
+
+def _describe_registered(spec: EnvSpec) -> EnvironmentDescription:
+    """Makes an environment of a source once. One that needs arguments is offered without its spaces.
+
+    Raises:
+        Exception: Whatever its import or its constructor raises.
+    """
+    code = environment_code(spec.id)
+    described = EnvironmentDescription(id=spec.id, max_episode_steps=spec.max_episode_steps, code=code)
+    try:
+        made = _make_and_describe(spec)
+    except TypeError as error:
+        if "required" not in str(error):
+            raise
+        return described
+    return made.model_copy(update={"code": code})
 
 
 def _describe_game(spec: EnvSpec) -> EnvironmentDescription | None:
@@ -141,10 +170,14 @@ def _describe(spec: EnvSpec) -> EnvironmentDescription | None:
     if spec.id.split("/")[0] in {"phys2d", "tabular"}:
         return None
     try:
-        with contextlib.redirect_stdout(sys.stderr):
-            environment: gymnasium.Env[Any, Any] = gymnasium.make(spec.id)
+        return _make_and_describe(spec)
     except Exception:  # noqa: BLE001 - whatever an environment's import or constructor raises
         return None
+
+
+def _make_and_describe(spec: EnvSpec) -> EnvironmentDescription:
+    with contextlib.redirect_stdout(sys.stderr):
+        environment: gymnasium.Env[Any, Any] = gymnasium.make(spec.id)
     try:
         return EnvironmentDescription(
             id=spec.id,

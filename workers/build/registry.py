@@ -1,13 +1,24 @@
 """Names of parts and the factories behind them: the built-in ones, and those that installed distributions register."""
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
 from palestra.contract.agents import BuiltinAgent, RegisteredAgent
-from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition
+from palestra.contract.definition import (
+    AnyCode,
+    BuiltinCode,
+    DistributionCode,
+    EntrypointCode,
+    GitCode,
+    ModuleCode,
+    RlDefinition,
+    SupervisedDefinition,
+    shown_code,
+    with_environment,
+)
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from palestra.contract.wording import summary
 from workers.agents.foreign import ForeignAgent
@@ -15,6 +26,7 @@ from workers.build.distributions import Kind, RegisteredPart, discover
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
 from workers.core.protocols import Agent, AgentFactory
 from workers.core.types import AgentContext
+from workers.envs.sources import environment_code
 
 AGENTS: Final[Mapping[str, str]] = {
     "dqn": "workers.agents.dqn:build",
@@ -85,48 +97,62 @@ def registered_part(kind: Kind, name: str) -> RegisteredPart:
     return found.parts[name]
 
 
-def check_code(
-    definition: RlDefinition | SupervisedDefinition,
-    code: BuiltinCode | EntrypointCode | GitCode,
-    *,
-    allow_change: bool = False,
-) -> EntrypointCode | None:
-    """Refuses a definition whose registered parts are not the very code that the experiment was made with.
+def check_code(definition: RlDefinition | SupervisedDefinition, code: AnyCode, *, allow_change: bool = False) -> AnyCode | None:
+    """Refuses a definition whose registered parts or environment are not the very code that the experiment was made with.
 
     Args:
         definition: Names the parts.
         code: What the experiment was made with.
-        allow_change: Whether another version or digest of the same distribution will do.
+        allow_change: Whether another version or digest of the same distributions will do.
 
     Returns:
         The code that is here, where it is not `code`.
 
     Raises:
-        CodeChangedError: If name, version or digest of the distribution differ, or a part is not installed here any more.
+        CodeChangedError: If name, version or digest of a distribution differ, or a part or the environment is not installed here any more.
         DefinitionError: If the definition names none.
         PartNotFoundError: If a part is not installed here.
     """
     parts = _installed(definition, code)
     if not parts and isinstance(code, EntrypointCode):
         raise DefinitionError(f"the experiment was made with parts of {code.distribution}, but its definition names none")
-    others = [part.code for part in parts if part.code != code]
-    for other in others:
-        if not (allow_change and isinstance(code, EntrypointCode) and other.distribution == code.distribution):
-            raise CodeChangedError(
-                f"the experiment was made with {_shown(code)}, this worker has {_shown(other)}: put the code back on the workers "
-                "of the pool and resume the run, resume it with --allow-code-change, or submit the definition again to make "
-                "an experiment with this code"
-            )
-    return others[0] if others else None
+    here = _code_here(definition, parts, code)
+    if here == code:
+        return None
+    if not allow_change or _origins(here) != _origins(code):
+        raise CodeChangedError(
+            f"the experiment was made with {shown_code(code)}, this worker has {shown_code(here)}: put the code back on the "
+            "workers of the pool and resume the run, resume it with --allow-code-change, or submit the definition again to make "
+            "an experiment with this code"
+        )
+    return here
 
 
-def _installed(definition: RlDefinition | SupervisedDefinition, code: BuiltinCode | EntrypointCode | GitCode) -> list[RegisteredPart]:
+def _code_here(definition: RlDefinition | SupervisedDefinition, parts: Sequence[RegisteredPart], code: AnyCode) -> AnyCode:
+    """Returns the code that is installed: of several parts that of the first one that differs from the experiment's."""
+    made = with_environment(code, None)
+    here = next((part.code for part in parts if part.code != made), made)
+    environment = environment_code(definition.env.id) if isinstance(definition, RlDefinition) else None
+    if isinstance(here, GitCode) and environment is not None:
+        return BuiltinCode(environment=environment)
+    return with_environment(here, environment)
+
+
+def _origins(code: AnyCode) -> tuple[str | None, ...]:
+    """Returns the names of the distributions or modules."""
+    environment = None if isinstance(code, GitCode) else code.environment
+    of_environment = environment.module if isinstance(environment, ModuleCode) else None
+    of_environment = environment.distribution if isinstance(environment, DistributionCode) else of_environment
+    return code.kind, code.distribution if isinstance(code, EntrypointCode) else None, of_environment
+
+
+def _installed(definition: RlDefinition | SupervisedDefinition, code: AnyCode) -> list[RegisteredPart]:
     try:
         return list(_registered_parts(definition))
     except PartNotFoundError as error:
         if not isinstance(code, EntrypointCode):
             raise
-        raise CodeChangedError(f"the experiment was made with {_shown(code)}, and here {error}") from error
+        raise CodeChangedError(f"the experiment was made with {shown_code(code)}, and here {error}") from error
 
 
 def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterator[RegisteredPart]:
@@ -139,12 +165,6 @@ def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterat
     for part in (definition.train_input, definition.evaluation_input):
         if part.name not in INPUT_FUNCTIONS:
             yield registered_part("input_functions", part.name)
-
-
-def _shown(code: BuiltinCode | EntrypointCode | GitCode) -> str:
-    if isinstance(code, EntrypointCode):
-        return f"{code.distribution} {code.version} (digest {code.digest[:12]})"
-    return "built-in parts" if isinstance(code, BuiltinCode) else f"the work tree at {code.head[:12]}"
 
 
 def _parameters_for(factory: Any, parameters: RegisteredAgent) -> Any:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec as Registered
@@ -24,13 +24,11 @@ from workers.envs.episode import EpisodeEnv
 from workers.envs.foreign import GymVector
 from workers.envs.goals import goal_rule, has_goals
 from workers.envs.heard import HeardVector
+from workers.envs.sources import GAMES, ensure_registered, plain_id, register_sources
 from workers.envs.spaces import action_layout, array_layout
 from workers.envs.vector import EpisodeVector, ProcessVector, SerialVector
 
 RenderMode = Literal["rgb_array", "human"]
-
-_GAMES: Final = "ale_py"
-"""Registers the Atari games when it is imported."""
 
 
 def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: int | None = None, *, runs: int = 1) -> EpisodeVector:
@@ -106,16 +104,9 @@ def make_goal_rule(spec: EnvSpec, env: EpisodeVector) -> GoalRule | None:
     return goal_rule(one, env.single_observation_space)
 
 
-def register_games() -> None:
-    """Registers the Atari games, where ale-py is installed, and keeps its greeting from the log."""
-    with contextlib.suppress(ImportError):
-        games = importlib.import_module(_GAMES)
-        games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
-
-
 def is_game(registered: Registered) -> bool:
     """Returns whether an id stands for an Atari game of ale-py."""
-    return str(registered.entry_point).startswith(_GAMES)
+    return str(registered.entry_point).startswith(GAMES)
 
 
 @functools.cache
@@ -131,13 +122,14 @@ def _limit(registered: Registered, spec: EnvSpec, max_episode_steps: int | None)
 
 def _registered(env_id: str) -> Registered:
     """Returns a copy of what the id stands for: processes that are started later may not know what was registered here by code."""
-    if env_id not in gym.registry and ":" not in env_id:
-        register_games()
+    env_id = plain_id(env_id)
+    ensure_registered(env_id)
     try:
         registered = deepcopy(gym.spec(env_id))
     except (ImportError, gym.error.Error) as error:
-        hint = ": pip install 'palestra[atari]'" if env_id.startswith("ALE/") and importlib.util.find_spec(_GAMES) is None else ""
-        raise PartNotFoundError(f"{env_id} is not an environment of this worker: {error}{hint}") from error
+        hint = ": pip install 'palestra[atari]'" if env_id.startswith("ALE/") and importlib.util.find_spec(GAMES) is None else ""
+        reason = register_sources().left_out.get(env_id, error)
+        raise PartNotFoundError(f"env.id {env_id} is not an environment of this worker: {reason}{hint}") from error
     registered.order_enforce = False
     registered.disable_env_checker = True
     return registered
@@ -174,12 +166,14 @@ def _bare(registered: Registered, spec: EnvSpec, render_mode: str | None) -> gym
 
 
 def _with_episodes(env_id: str, env: gym.Env[Any, Any], index: int, limit: int | None) -> EpisodeEnv:
+    what = "observation_space"
     try:
         made = EpisodeEnv(env, index, limit)
         array_layout(made.declared_space)
+        what = "action_space"
         action_layout(made.action_space)
     except TypeError as error:
-        raise DefinitionError(f"env.id {env_id}: {error}") from error
+        raise DefinitionError(f"env.id {env_id}, {what}: {error}") from error
     return made
 
 
@@ -191,7 +185,7 @@ def _explained(registered: Registered, spec: EnvSpec) -> Iterator[None]:
     except (DefinitionError, PartNotFoundError):
         raise
     except (ImportError, gym.error.DependencyNotInstalled) as error:
-        raise PartNotFoundError(f"{registered.id} needs a package that this worker lacks: {error}") from error
+        raise PartNotFoundError(f"env.id {registered.id} needs a package that this worker lacks: {error}") from error
     except Exception as error:
-        message = f"{registered.id} cannot be made with env.kwargs {dict(spec.kwargs)}: {type(error).__name__}: {error}"
+        message = f"env.id {registered.id} cannot be made with env.kwargs {dict(spec.kwargs)}: {type(error).__name__}: {error}"
         raise DefinitionError(message) from error

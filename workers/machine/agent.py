@@ -176,12 +176,16 @@ def is_supervised(attempt: AttemptDirectory, now: float) -> bool:
     return now - attempt.root.stat().st_mtime < _STARTING_SECONDS
 
 
-def read_catalogue() -> Catalogue | None:
-    """Returns what this machine can train, as a process of its own tells it (that one loads gymnasium); `None` if it fails."""
+def read_catalogue(directory: Path) -> Catalogue | None:
+    """Returns what this machine can train, as a process of its own tells it (that one loads gymnasium); `None` if it fails.
+
+    Args:
+        directory: Where the process works: not where the worker was started, since trainers find no modules there either.
+    """
     command = [sys.executable, "-m", "workers.build.catalogue"]
     try:
         done = subprocess.run(  # noqa: S603 - our own module
-            command, capture_output=True, timeout=_CATALOGUE_SECONDS, check=True, env=python_environment(os.environ)
+            command, capture_output=True, timeout=_CATALOGUE_SECONDS, check=True, env=python_environment(os.environ), cwd=directory
         )
         for line in done.stderr.decode("utf-8", "replace").splitlines():
             if line.startswith(LEFT_OUT):
@@ -193,7 +197,7 @@ def read_catalogue() -> Catalogue | None:
 
 def describe(options: WorkerOptions) -> Registration:
     """Returns how this worker introduces itself."""
-    catalogue = read_catalogue()
+    catalogue = read_catalogue(options.state_directory)
     if catalogue is None:
         get_logger().warning("catalogue.failed", remedy="python -m workers.build.catalogue tells why")
     return Registration(

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from palestra.contract.names import Name, Title
 from palestra.contract.wording import sentence
 from palestra.contract.work_order import Gpu
+from workers.machine.imports import check_imports
 from workers.machine.sampling import list_gpus
 
 USAGE: Final = 2
@@ -55,6 +56,8 @@ class WorkerOptions:
     broker: str | None = field(repr=False)
     on_stop: OnStop
     drain_seconds: float
+    imports: tuple[str, ...] = ()
+    """Modules that register environments."""
 
 
 def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
@@ -76,6 +79,7 @@ def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
         broker=found.broker,
         on_stop=cast("OnStop", found.on_stop),
         drain_seconds=found.drain_seconds,
+        imports=_imports(found.imports),
     )
 
 
@@ -143,7 +147,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--drain-seconds", type=float, default=DRAIN_SECONDS, help="longest wait for saving trainings (default: %(default)s)"
     )
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="module that registers environments when it is imported; may be given several times",
+    )
     return parser
+
+
+def _imports(names: list[str]) -> tuple[str, ...]:
+    try:
+        return check_imports(names)
+    except ValueError as error:
+        raise UsageError(f"--import: {error}") from None
 
 
 def _server(url: str) -> str:

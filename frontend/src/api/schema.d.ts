@@ -1356,8 +1356,11 @@ export interface components {
             job_id: string;
             /** Number */
             number: number;
-            /** @description Code that it ran with, where this is not the experiment's; known once it has ended. */
-            other_code?: components["schemas"]["EntrypointCode"] | null;
+            /**
+             * Other Code
+             * @description Code that it ran with, where this is not the experiment's; known once it has ended.
+             */
+            other_code?: (components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"]) | null;
             outcome: components["schemas"]["Outcome"] | null;
             resume_quality: components["schemas"]["ResumeQuality"] | null;
             /**
@@ -1382,9 +1385,15 @@ export interface components {
         };
         /**
          * BuiltinCode
-         * @description The definition names only parts that come with Palestra.
+         * @description The definition names only parts that come with Palestra, apart from the environment.
          */
         BuiltinCode: {
+            /**
+             * Environment
+             * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and Palestra, and for one of the same
+             *     distribution as the agent.
+             */
+            environment?: (components["schemas"]["DistributionCode"] | components["schemas"]["ModuleCode"]) | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -1564,6 +1573,12 @@ export interface components {
              *     ]
              */
             export_formats: ("weights" | "program" | "onnx")[];
+            /**
+             * Imports
+             * @description Modules that a worker's administrator has it import: those that `env.id: module:id` may name.
+             * @default []
+             */
+            imports: string[];
             /**
              * Input Functions
              * @default []
@@ -1800,6 +1815,23 @@ export interface components {
              * @default 1
              */
             updates_per_train: number;
+        };
+        /**
+         * DistributionCode
+         * @description The code of an environment that an installed distribution registers.
+         */
+        DistributionCode: {
+            /** Digest */
+            digest: string;
+            /** Distribution */
+            distribution: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "distribution";
+            /** Version */
+            version: string;
         };
         /**
          * DqnParameters
@@ -2095,6 +2127,12 @@ export interface components {
             /** Distribution */
             distribution: string;
             /**
+             * Environment
+             * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and Palestra, and for one of the same
+             *     distribution as the agent.
+             */
+            environment?: (components["schemas"]["DistributionCode"] | components["schemas"]["ModuleCode"]) | null;
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -2109,7 +2147,8 @@ export interface components {
         EnvSpec: {
             /**
              * Id
-             * @description Gymnasium environment id. The catalogue of a pool lists the ids that its workers know.
+             * @description Gymnasium environment id. The catalogue of a pool lists the ids that its workers know. `module:id` names one of a module that the
+             *     pool's workers were started to import, and is the same as `id`.
              * @example CartPole-v1
              */
             id: string;
@@ -2148,6 +2187,11 @@ export interface components {
          */
         EnvironmentDescription: {
             action_space?: components["schemas"]["SpaceDescription"] | null;
+            /**
+             * Code
+             * @description Who registered it; `null` for environments of Gymnasium, ale-py and Palestra.
+             */
+            code?: (components["schemas"]["DistributionCode"] | components["schemas"]["ModuleCode"]) | null;
             /** Id */
             id: string;
             /** Max Episode Steps */
@@ -3330,6 +3374,24 @@ export interface components {
             updates?: number | null;
         };
         /**
+         * ModuleCode
+         * @description The code of an environment of a module that belongs to no distribution, imported by a worker's option `--import`.
+         */
+        ModuleCode: {
+            /**
+             * Digest
+             * @description SHA-256 of the sources of the top-level module.
+             */
+            digest: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "module";
+            /** Module */
+            module: string;
+        };
+        /**
          * NafParameters
          * @description Q-learning with normalised advantage functions (Gu et al. 2016).
          */
@@ -4155,6 +4217,7 @@ export interface components {
              *         "weights",
              *         "program"
              *       ],
+             *       "imports": [],
              *       "input_functions": [],
              *       "model_functions": [],
              *       "schedules": []

@@ -42,6 +42,8 @@ class InstanceOptions:
     slots: int = 2
     gpus: str = ""
     pool: str = "default"
+    imports: tuple[str, ...] = ()
+    """Modules that the worker imports, since they register environments."""
 
 
 class Instance:
@@ -154,6 +156,7 @@ class Instance:
         if self.options.gpus:
             options["--gpus"] = self.options.gpus
         arguments = [part for option in options.items() for part in option]
+        arguments += [f"--import={module}" for module in self.options.imports]
         return self._python("worker", "workers.celery_app", *arguments, settings={"PYTHONUNBUFFERED": "1"}, grace=_WORKER_GRACE)
 
     def _python(self, name: str, module: str, *arguments: str, settings: dict[str, str] | None = None, grace: float = 20.0) -> Program:

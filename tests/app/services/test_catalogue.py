@@ -15,7 +15,7 @@ from palestra.contract.queries import SeriesQuery
 from palestra.contract.work_order import Catalogue
 from tests.support import records
 from tests.support.storing import Storing
-from tests.support.world import TINY_CODE, World, catalogue, definition, submission
+from tests.support.world import TINY_CODE, WALK_CODE, World, catalogue, definition, submission, walking
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ async def test_a_worker_without_the_distribution_leaves_the_job_to_one_that_has_
     having = await world.register(name="having")
     await world.submit(tiny(), seeds=[0, 1])
     first, second = await world.jobs()
-    with pytest.raises(ConflictError, match="Another worker of the pool has the distribution or the agent") as refused:
+    with pytest.raises(ConflictError, match="Another worker of the pool has what this job needs") as refused:
         await world.start(first.id, without.worker_id)
     assert refused.value.code == "does_not_fit"
     await world.start(first.id, having.worker_id)
@@ -85,7 +85,7 @@ async def test_a_worker_without_an_extra_leaves_the_job_to_one_that_has_it(world
     having = await world.register(name="having", catalogue={**catalogue(), "agents": [*catalogue()["agents"], algorithms]})
     await world.submit(definition(agent={"name": "sb3", "algorithm": "PPO"}))
     (job,) = await world.jobs()
-    with pytest.raises(ConflictError, match="Another worker of the pool has the distribution or the agent"):
+    with pytest.raises(ConflictError, match="Another worker of the pool has what this job needs"):
         await world.start(job.id, without.worker_id)
     await world.start(job.id, having.worker_id)
 
@@ -132,6 +132,52 @@ async def test_a_supervised_experiment_shows_its_model_function_and_its_input(wo
     assert order.definition.kind == "supervised"
     run = await world.run(order.runs[0].run_id)
     assert run.progress.fraction == 0.0
+
+
+async def test_a_changed_environment_is_another_experiment_and_the_old_ones_jobs_are_refused(world: World) -> None:
+    """Line 10, and the worker that still has the old code gets its jobs."""
+    old = await world.register(name="old", catalogue=walking())
+    first, _ = await world.submit(definition(env={"id": "tiny/Walk-v0"}), seeds=[0, 1])
+    assert first.code.model_dump(mode="json") == {"kind": "builtin", "environment": WALK_CODE}
+    changed = walking()
+    changed["environments"][-1]["code"] = {**WALK_CODE, "digest": "6" * 64}
+    new = await world.register(name="new", catalogue=changed)
+    one, two = await world.jobs()
+    for lacking in (new, await world.register(name="bare", catalogue=catalogue())):
+        with pytest.raises(ConflictError, match="Another worker of the pool has what this job needs") as refused:
+            await world.start(one.id, lacking.worker_id)
+        assert refused.value.code == "does_not_fit"
+    order = (await world.start(one.id, old.worker_id)).work_order
+    assert order.code == first.code
+    second, created = await world.submit(definition(env={"id": "tiny/Walk-v0"}))
+    assert (created, second.id != first.id) == (True, True)
+    await world.register(name="old", catalogue=changed)
+    with pytest.raises(InvalidError) as mismatch:
+        async with world.database.write() as session:
+            await jobs.submit(session, world.admin, two.run_ids[0], JobRequest.model_validate_json('{"schedule": "train"}'))
+    assert (mismatch.value.code, mismatch.value.pointer) == ("code_mismatch", "/code/environment")
+
+
+async def test_an_environment_by_its_module_is_stored_by_its_id(world: World) -> None:
+    await world.register(catalogue=walking())
+    experiment, _ = await world.submit(definition(env={"id": "loose:tiny/Walk-v0"}))
+    assert experiment.env == "tiny/Walk-v0"
+    assert (await world.submit(definition(env={"id": "tiny/Walk-v0"})))[0].id == experiment.id
+
+
+async def test_an_environment_that_nobody_knows_is_refused_with_the_ways_to_add_one(world: World) -> None:
+    await world.register(catalogue=walking())
+    with pytest.raises(InvalidError, match=r"did you mean tiny/Walk-v0\?.*install the package that registers it") as refused:
+        await world.submit(definition(env={"id": "tiny/Walk-v1"}))
+    assert (refused.value.code, refused.value.pointer) == ("unknown_environment", "/definition/env/id")
+
+
+async def test_observations_that_no_agent_takes_are_refused_at_submission(world: World) -> None:
+    words = {"id": "tiny/Words-v0", "observation_space": {"kind": "other"}, "action_space": {"kind": "discrete", "n": 2}}
+    await world.register(catalogue={**catalogue(), "environments": [words]})
+    with pytest.raises(InvalidError, match="observation space of this environment is of a kind that no agent takes") as refused:
+        await world.submit(definition(env={"id": "tiny/Words-v0"}))
+    assert (refused.value.code, refused.value.pointer) == ("observation_space_mismatch", "/definition/env/id")
 
 
 async def test_an_experiment_that_was_stored_with_the_state_of_a_work_tree_is_read_and_worked_on(world: World) -> None:

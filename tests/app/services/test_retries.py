@@ -10,7 +10,7 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
 from tests.support.storing import Storing
-from tests.support.world import TINY_CODE, World, catalogue, definition
+from tests.support.world import TINY_CODE, WALK_CODE, World, catalogue, definition, walking
 
 OPTIONS = {
     "priority": 7,
@@ -134,6 +134,26 @@ async def test_a_resume_with_other_code_is_refused_and_the_run_stays_paused(worl
     assert (await world.resume(job_id)).state is JobState.QUEUED
 
 
+async def test_a_resume_with_another_environment_is_refused_unless_allowed(world: World) -> None:
+    """Line 10: the code of an environment is that of the experiment as an agent's is."""
+    worker = await world.register(catalogue=walking())
+    await world.submit(definition(env={"id": "tiny/Walk-v0"}))
+    (job,) = await world.jobs()
+    attempt = (await world.start(job.id, worker.worker_id)).work_order.attempt_id
+    await world.pause(job.id)
+    await world.release(attempt, Outcome.PAUSED, Cause.USER)
+    await world.register(catalogue=json.loads(json.dumps(walking()).replace(WALK_CODE["digest"], "8" * 64)))
+    with pytest.raises(ConflictError, match=r"made with tiny-envs 2\.0 \(digest 5{12}\), .* have tiny-envs 2\.0 \(digest 8{12}\)"):
+        await world.resume(job.id)
+    assert (await world.resume(job.id, allow_code_change=True)).state is JobState.QUEUED
+    claimed = await world.start(job.id, worker.worker_id, attempt=2)
+    ran = {"kind": "builtin", "environment": {**WALK_CODE, "digest": "8" * 64}}
+    await world.release(claimed.work_order.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, provenance={"other_code": ran})
+    shown = (await world.run(job.run_ids[0])).attempts[-1].other_code
+    assert shown is not None
+    assert shown.model_dump(mode="json") == ran
+
+
 async def test_a_resume_with_other_code_can_be_allowed_and_is_shown(world: World) -> None:
     run_id, job_id, worker_id = await paused_tiny(world)
     await world.register(catalogue=edited("8"))
@@ -145,7 +165,7 @@ async def test_a_resume_with_other_code_can_be_allowed_and_is_shown(world: World
     report = {"provenance": {"other_code": ran}}
     await world.release(claimed.work_order.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, **report)
     shown = [attempt.other_code for attempt in (await world.run(run_id)).attempts]
-    assert [code and code.digest for code in shown] == [None, "8" * 64]
+    assert [code and code.model_dump()["digest"] for code in shown] == [None, "8" * 64]
 
 
 async def test_an_attempt_that_finds_other_code_leaves_the_run_paused(world: World) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from palestra.cli.connect import logins_path
+from palestra.contract.work_order import Catalogue
 from tests.support import samples
 from tests.support.peer import Answer, Peer, problem
 from tests.support.samples import JOB, RUN
+from tests.support.world import walking
 
 Run = Callable[..., tuple[int, str, str]]
 DOCUMENT = json.dumps({"definition": samples.definition(), "options": {"seeds": [0]}})
@@ -376,3 +378,19 @@ def test_resume_with_other_code(peer: Peer, palestra: Run) -> None:
     assert (code, "made with tiny 1.0" in err) == (1, True)
     assert palestra("resume", JOB, "--allow-code-change")[0] == 0
     assert peer.asked[1].body == {"reason": "", "allow_code_change": True}
+
+
+def test_the_catalogue_lists_agents_and_environments_with_their_code(peer: Peer, palestra: Run) -> None:
+    """Line 10: what a pool's workers can make is listed."""
+    offered = Catalogue.model_validate_json(json.dumps(walking())).model_dump(mode="json")
+    peer.on("GET", "/catalogue", Answer(200, {"pool": "gpu", "known": True, "catalogue": offered}))
+    code, out, _ = palestra("catalogue", "--pool", "gpu")
+    assert (code, peer.asked[0].query["pool"]) == (0, "gpu")
+    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert "discrete 2" in rows["tiny/Walk-v0"]
+    assert "tiny-envs 2.0 (digest 555555555555)" in rows["tiny/Walk-v0"]
+    assert "digest" not in rows["CartPole-v1"]
+    assert "tiny-agents 1.2.0 (digest 777777777777)" in out
+    assert palestra("catalogue", "walk")[1].splitlines()[1].split()[0] == "tiny/Walk-v0"
+    assert json.loads(palestra("catalogue", "--json")[1])["catalogue"]["imports"] == ["loose"]
+    assert "nothing that the pool default offers has 'xyz'" in palestra("catalogue", "xyz")[1]

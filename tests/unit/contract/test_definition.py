@@ -12,14 +12,16 @@ from palestra.contract.definition import (
     BuiltinCode,
     Code,
     Definition,
+    DistributionCode,
     EntrypointCode,
     GitCode,
+    ModuleCode,
     definition_hash,
     experiment_id,
     identity_hash,
     read_definition,
 )
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import canonical_json, sha256_of
 from palestra.contract.options import Submission
 from palestra.contract.parameters import check_schema
 from palestra.contract.problems import explain
@@ -96,6 +98,22 @@ def test_code_is_part_of_the_identity() -> None:
         EntrypointCode(kind="entrypoint", distribution="d", version=version, digest=digest * 64) for version, digest in ("1a", "2a", "1b")
     ]
     assert len({identity_hash(definition, code) for code in (BuiltinCode(), clean, dirty, *installed)}) == 6
+
+
+def test_the_code_of_an_environment_is_part_of_the_identity_and_its_absence_is_not() -> None:
+    """Line 10: IDs of experiments without such an environment stand."""
+    definition = load(minimal())
+    assert canonical_json(BuiltinCode()) == b'{"kind":"builtin"}'
+    assert identity_hash(definition, BuiltinCode()) == sha256_of(
+        {"code": {"kind": "builtin"}, "definition": definition_hash(definition), "schema_version": 1}
+    )
+    agent = {"kind": "entrypoint", "distribution": "d", "version": "1", "digest": "a" * 64}
+    assert json.loads(canonical_json(EntrypointCode(**agent))) == agent
+    environments = [None, ModuleCode(module="m", digest="b" * 64), ModuleCode(module="m", digest="c" * 64)]
+    environments.append(DistributionCode(distribution="m", version="1", digest="b" * 64))
+    codes = [one.model_copy(update={"environment": env}) for one in (BuiltinCode(), EntrypointCode(**agent)) for env in environments]
+    assert len({identity_hash(definition, code) for code in codes}) == 8
+    assert [TypeAdapter(Code).validate_json(canonical_json(code)) for code in codes] == codes
 
 
 def test_the_state_of_a_work_tree_is_no_code_of_a_submission() -> None:

@@ -7,9 +7,17 @@ import pytest
 
 from app.domain import registered
 from app.domain.errors import InvalidError
-from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, RlDefinition, SupervisedDefinition, read_definition
+from palestra.contract.definition import (
+    BuiltinCode,
+    DistributionCode,
+    EntrypointCode,
+    GitCode,
+    RlDefinition,
+    SupervisedDefinition,
+    read_definition,
+)
 from palestra.contract.work_order import Catalogue
-from tests.support.world import TINY_CODE, TINY_SCHEMA, catalogue, definition
+from tests.support.world import TINY_CODE, TINY_SCHEMA, WALK_CODE, catalogue, definition, walking
 
 GIT = GitCode(kind="git", head="a" * 40)
 
@@ -126,6 +134,70 @@ def test_supervised_parts_are_looked_up_in_their_own_lists() -> None:
 def test_parts_of_two_distributions_do_not_mix() -> None:
     inputs = [{"name": "rows", "code": {**TINY_CODE, "distribution": "other"}}]
     assert refusal(supervised(estimator={"name": "tiny"}), workers=[offered(input_functions=inputs)])[0] == "code_mismatch"
+
+
+WALK = DistributionCode.model_validate(WALK_CODE)
+
+
+def walk(env_id: str = "tiny/Walk-v0", **changes: Any) -> RlDefinition | SupervisedDefinition:
+    return read_definition(json.dumps(definition(env={"id": env_id}, **changes)))
+
+
+def with_walk(**changes: Any) -> Catalogue:
+    return Catalogue.model_validate_json(json.dumps({**walking(), **changes}))
+
+
+def test_the_code_of_an_environment_is_part_of_the_experiments() -> None:
+    """Line 10: a changed reward gave the same experiment."""
+    resolved, found = registered.resolve(walk(), BuiltinCode(), [with_walk()], "default")
+    assert (resolved, found) == (walk(), BuiltinCode(environment=WALK))
+    assert registered.resolve(walk(), found, [with_walk()], "default")[1] == found
+    other = {**WALK_CODE, "digest": "6" * 64}
+    changed = with_walk(environments=[{"id": "tiny/Walk-v0", "code": other}])
+    assert registered.resolve(walk(), BuiltinCode(), [with_walk(), changed], "default")[1] == BuiltinCode(
+        environment=DistributionCode.model_validate(other)
+    )
+    assert registered.resolve(walk(), found, [with_walk(), changed], "default")[1] == found, "a worker still has it"
+    kind, where, detail = refusal(walk(), found, [changed])
+    assert (kind, where) == ("code_mismatch", "/code/environment")
+    assert "tiny-envs 2.0 (digest 666666666666)" in detail
+    assert "tiny-envs 2.0 (digest 555555555555)" in detail
+    assert registered.resolve(walk(), found, [], "default")[1] == found, "its jobs wait for a worker"
+
+
+def test_agent_and_environment_of_two_distributions_are_one_code() -> None:
+    one = walk(agent={"name": "tiny"})
+    assert registered.resolve(one, BuiltinCode(), [with_walk()], "default")[1] == code(environment=WALK)
+    assert refusal(one, code(), [with_walk()])[:2] == ("code_mismatch", "/code/environment")
+    same = {**TINY_CODE, "kind": "distribution"}
+    together = with_walk(environments=[{"id": "tiny/Walk-v0", "code": same}])
+    assert registered.resolve(one, BuiltinCode(), [together], "default")[1] == code(), "one distribution is named once"
+
+
+def test_code_of_an_environment_that_needs_none_is_refused() -> None:
+    plain = read_definition(json.dumps(definition()))
+    assert refusal(plain, BuiltinCode(environment=WALK), [with_walk()])[:2] == ("code_mismatch", "/code/environment")
+
+
+def test_module_and_id_are_the_same_experiment_as_the_id() -> None:
+    named = registered.resolve(walk("loose:tiny/Walk-v0"), BuiltinCode(), [offered(), with_walk()], "default")
+    assert named == registered.resolve(walk(), BuiltinCode(), [with_walk()], "default")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "workers", "told"),
+    [
+        ("os:tiny/Walk-v0", [with_walk()], "may import the module os; they import loose. Start one with --import os"),
+        ("loose:tiny/Walk-v0", [offered()], "they import none"),
+        ("loose:tiny/Walk-v0", [], "the pool has no worker"),
+        ("loose:Other-v0", [with_walk()], "registers no environment 'Other-v0'"),
+        ("loose:tiny/Walk-v0", [with_walk(imports=[]), with_walk(environments=[])], "registers no environment"),
+    ],
+)
+def test_a_module_that_no_worker_may_import_is_refused(env_id: str, workers: list[Catalogue], told: str) -> None:
+    kind, where, detail = refusal(walk(env_id), workers=workers)
+    assert (kind, where) == ("unknown_environment", "/definition/env/id")
+    assert told in detail
 
 
 def test_the_schema_of_the_samples_is_one() -> None:

@@ -9,7 +9,8 @@ from gymnasium import spaces
 
 from palestra.contract.work_order import SpaceDescription
 from workers.build.catalogue import _describe, _describe_game, _space
-from workers.envs.make import is_game, register_games
+from workers.envs.make import is_game
+from workers.envs.sources import register_games
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,10 @@ from tests.support.foreign_agents import ScriptedBatch
 from tests.support.trainings import Trained, definition, load, work_order
 from workers.agents.foreign import ForeignAgent
 from workers.build import distributions, registry
-from workers.build.distributions import digest_of, discover
+from workers.build.distributions import discover
+from workers.core import installed as installed_code
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
+from workers.core.installed import digest_of
 from workers.core.types import AgentContext
 from workers.entrypoints.jobs import native
 from workers.envs.make import make_vector
@@ -39,7 +41,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 def forget() -> None:
     distributions.discover.cache_clear()
-    distributions._digest_by_name.cache_clear()
+    installed_code.code_of_distribution.cache_clear()
     for name in [name for name in sys.modules if name.split(".")[0] == "tiny_agents"]:
         del sys.modules[name]
 

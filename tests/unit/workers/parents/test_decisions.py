@@ -19,12 +19,14 @@ from workers.machine.agent import take_census
 from workers.machine.attempts import AttemptDirectory, write_identity
 from workers.machine.backoff import Backoff
 from workers.machine.broker import SETTINGS, masked, real_url
+from workers.machine.imports import hand_down
 from workers.machine.options import UsageError, choose_gpus, parse_options, read_token
 from workers.machine.processes import ProcessIdentity, boot_id, identify
 from workers.slots import Slots, gpus_of_slot
 from workers.supervision.endings import Ending, report_of
 from workers.supervision.limits import Breach, LimitWatch
 from workers.supervision.order_box import OrderBox
+from workers.supervision.trainer_process import TrainerOptions, trainer_environment
 
 BREACH = Breach(Cause.TIME_LIMIT, "too long")
 
@@ -228,6 +230,8 @@ def test_the_token_file(tmp_path: Path):
         (["--server", "http://user:pw@host"], "--server"),
         (["--pool", "a b"], "--pool"),
         (["--name", "\u202e"], "--name"),
+        (["--import", "json", "--import", "nowhere_at_all"], "--import: Python finds no module 'nowhere_at_all'"),
+        (["--import", "a b"], "--import: 'a b' is not the name of a module"),
     ],
 )
 def test_wrong_options_are_told(tmp_path: Path, option, said):
@@ -236,6 +240,19 @@ def test_wrong_options_are_told(tmp_path: Path, option, said):
     path.write_text("t")
     with pytest.raises(UsageError, match=said):
         parse_options(["--server", "http://x", "--token-file", str(path), *option])
+
+
+def test_modules_to_import_reach_the_trainer_and_nothing_else_of_ours_does(tmp_path: Path):
+    """Line 10: trainers and evaluating processes register the same environments as the catalogue."""
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_text("t")
+    options = parse_options(["--server", "http://x", "--token-file", str(path), "--import", "json", "--import", "csv"])
+    environ = {"PALESTRA_TOKEN": "x", "PALESTRA_DATA_DIR": "y"}
+    hand_down(options.imports, environ)
+    found = trainer_environment(environ, AttemptDirectory(tmp_path / "attempts" / "att_1"), 3, TrainerOptions())
+    assert found["PALESTRA_WORKER_IMPORTS"] == "json,csv"
+    assert not {"PALESTRA_TOKEN", "PALESTRA_DATA_DIR"} & set(found)
 
 
 def test_the_command_refuses_an_open_token_file(tmp_path: Path):

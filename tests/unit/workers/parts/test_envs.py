@@ -114,7 +114,7 @@ def test_what_an_environment_raises_is_told_as_its_failure() -> None:
         (spec("CartPole-v999"), PartNotFoundError, "not an environment of this worker"),
         (spec("Nowhere-v0"), PartNotFoundError, "not an environment of this worker"),
         (spec("CartPole-v1", kwargs={"gravity": 1.0}), DefinitionError, "env.kwargs"),
-        (spec("OddWordy-v0"), DefinitionError, "OddWordy-v0: Text spaces, here a.0, cannot be part"),
+        (spec("OddWordy-v0"), DefinitionError, "env.id OddWordy-v0, observation_space: Text spaces, here a.0, cannot be part"),
     ],
 )
 def test_what_cannot_be_made_says_why(made: EnvSpec, error: type[Exception], text: str) -> None:

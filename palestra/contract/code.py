@@ -1,0 +1,100 @@
+"""Whose code an experiment's parts and its environment are: part of its identity.
+
+Owns the forms of code and how they are told in words. Must not know definitions.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from palestra.contract.documents import Document
+from palestra.contract.names import Sha256, Title
+
+
+class DistributionCode(Document):
+    """The code of an environment that an installed distribution registers."""
+
+    kind: Literal["distribution"] = "distribution"
+    distribution: Title
+    version: Title
+    digest: Sha256
+
+
+class ModuleCode(Document):
+    """The code of an environment of a module that belongs to no distribution, imported by a worker's option `--import`."""
+
+    kind: Literal["module"] = "module"
+    module: Title
+    digest: Sha256
+    """SHA-256 of the sources of the top-level module."""
+
+
+EnvironmentCode = Annotated[DistributionCode | ModuleCode, Field(discriminator="kind")]
+"""Whose code an environment is."""
+
+
+class _WithEnvironment(Document):
+    """Code of the agent, and that of the environment where it is another."""
+
+    environment: Annotated[EnvironmentCode | None, Field(exclude_if=lambda value: value is None)] = None
+    """`null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and Palestra, and for one of the same
+    distribution as the agent."""
+
+
+class BuiltinCode(_WithEnvironment):
+    """The definition names only parts that come with Palestra, apart from the environment."""
+
+    kind: Literal["builtin"] = "builtin"
+
+
+class EntrypointCode(_WithEnvironment):
+    """The definition names a team's own registered parts."""
+
+    kind: Literal["entrypoint"]
+    distribution: Title
+    version: Title
+    digest: Sha256
+
+
+class GitCode(Document):
+    """The state of a work tree that was named at submission: of stored experiments only, submissions no longer take it."""
+
+    kind: Literal["git"]
+    head: Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+    """Commit of the work tree."""
+
+    dirty_digest: Sha256 | None = None
+    """SHA-256 of the difference to `head`, untracked files included; `null` for a clean tree."""
+
+
+Code = Annotated[BuiltinCode | EntrypointCode | GitCode, Field(discriminator="kind")]
+
+
+AnyCode = BuiltinCode | EntrypointCode | GitCode
+
+
+def with_environment(code: AnyCode, environment: DistributionCode | ModuleCode | None) -> AnyCode:
+    """Returns the code of an experiment's parts together with that of its environment; `None` for one that needs no code of its own.
+
+    The code of an environment that comes from the distribution of the agent is that of the agent already.
+    """
+    if isinstance(code, GitCode):
+        return code
+    if isinstance(code, EntrypointCode) and isinstance(environment, DistributionCode):
+        of_agent = code.model_dump(exclude={"kind", "environment"})
+        environment = None if environment.model_dump(exclude={"kind"}) == of_agent else environment
+    return code.model_copy(update={"environment": environment})
+
+
+def shown_code(code: AnyCode | DistributionCode | ModuleCode) -> str:
+    """Returns code in words, for messages."""
+    environment = getattr(code, "environment", None)
+    besides = f" and an environment of {shown_code(environment)}" if environment is not None else ""
+    match code:
+        case EntrypointCode() | DistributionCode():
+            return f"{code.distribution} {code.version} (digest {code.digest[:12]}){besides}"
+        case ModuleCode():
+            return f"the module {code.module} (digest {code.digest[:12]})"
+        case GitCode():
+            return f"the work tree at {code.head[:12]}"
+    return f"built-in parts{besides}"

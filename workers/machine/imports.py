@@ -1,0 +1,74 @@
+"""Modules that a worker's administrator has the worker import, since they register environments: the option `--import`.
+
+The names travel in the environment of the processes, to the catalogue, to every trainer and to what a trainer starts. A definition can name
+no other module. Nothing is imported here.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+from typing import Final
+
+VARIABLE: Final = "PALESTRA_WORKER_IMPORTS"
+"""Names with commas."""
+
+_MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+
+
+def allowed_imports() -> tuple[str, ...]:
+    """Returns the modules that this process may import for environments."""
+    return tuple(name for name in os.environ.get(VARIABLE, "").split(",") if name)
+
+
+def check_imports(names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names, each once.
+
+    Raises:
+        ValueError: If one is no name of a module, or Python does not find its top-level package.
+    """
+    for name in names:
+        if not _MODULE.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a module, such as my_package.environments")
+        if _spec_of(name) is None:
+            raise ValueError(
+                f"Python finds no module {name.partition('.')[0]!r}: install its package for {sys.executable}, "
+                "or start in the directory that holds it"
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def hand_down(names: Sequence[str], environ: MutableMapping[str, str]) -> None:
+    """Writes the names into an environment, and the working directory onto Python's path if one of the modules lies there.
+
+    Trainers work in directories of their own, so a module that is found here would not be found there.
+
+    Args:
+        names: By `check_imports`.
+        environ: Gets the variables.
+    """
+    if not names:
+        return
+    environ[VARIABLE] = ",".join(names)
+    here = Path.cwd()
+    if any(_directory_of(name) == here for name in names):
+        paths = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+        environ["PYTHONPATH"] = os.pathsep.join([*paths, *([] if str(here) in paths else [str(here)])])
+
+
+def _directory_of(name: str) -> Path | None:
+    spec = _spec_of(name)
+    if spec is None or spec.origin is None:
+        return None
+    file = Path(spec.origin).absolute()
+    return file.parent if spec.submodule_search_locations is None else file.parents[1]
+
+
+def _spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name.partition(".")[0])
+    except ValueError:
+        return None
