@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import gc
+import os
 import signal
 import socket
 import sys
@@ -70,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SettingsError, startup.StartError) as error:
         return _fail(str(error), USAGE_ERROR)
     configure_logging(settings.log_level, settings.log_format)
+    if os.geteuid() == 0:
+        _log.warning("server.runs_as_root", remedy="start it as a user of its own: a fault in it would have the whole machine")
     try:
         with startup.claimed(settings) as listener:
             asyncio.run(check_database(settings.database))

@@ -29,7 +29,13 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     stack.push_async_callback(database.dispose)
     bus = make_bus(settings)
     database.listeners.append(lambda topics: publish_all(bus, topics))
-    hub = Hub(database, bus, most=settings.sse_streams, most_per_user=settings.sse_streams_per_user)
+    hub = Hub(
+        database,
+        bus,
+        most=settings.sse_streams,
+        most_per_user=settings.sse_streams_per_user,
+        most_per_credential=settings.sse_streams_per_credential,
+    )
     intake = Intake(database, settings.group_commit_ms / 1_000)
     state.database, state.bus, state.hub, state.intake = database, bus, hub, intake
     state.store = BlobStore(settings.artifact_dir)

@@ -119,7 +119,10 @@ class Settings(BaseModel):
     group_commit_ms: Annotated[float, Field(ge=0, le=1_000)] = 20.0
     """Longest time that the ingest waits for further batches before it commits."""
 
-    sse_streams_per_user: Annotated[int, Field(ge=1)] = 16
+    sse_streams_per_user: Annotated[int, Field(ge=1)] = 64
+    """Live streams of one user. A credential that has hardly any gets one even where the user's others hold all of them."""
+    sse_streams_per_credential: Annotated[int, Field(ge=1)] = 16
+    """Live streams of one login or token."""
     sse_streams: Annotated[int, Field(ge=1)] = 2_000
     """Live streams of the whole process."""
 

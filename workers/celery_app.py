@@ -96,6 +96,7 @@ class _Worker:
 
     def run(self) -> int:
         """Registers, listens until stopped, and leaves in order."""
+        self._warn()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _leave)
         answer = self._agent.register()
@@ -113,6 +114,11 @@ class _Worker:
         self._stop.set()
         thread.join(10)
         return status
+
+    def _warn(self) -> None:
+        if os.geteuid() == 0:
+            remedy = "start it as a user of its own: whoever may submit a run would have the whole machine"
+            self._log.warning("worker.runs_as_root", remedy=remedy)
 
     def _listen(self, answer: RegistrationAnswer) -> int:
         options = self._options

@@ -10,6 +10,7 @@ from typing import Any, Final
 import structlog
 from fastapi import Request
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import ApiError, not_found, problem_response
@@ -72,6 +73,8 @@ class Guard:
             return
         try:
             await self._app(scope, receive, guarded)
+        except ClientDisconnect:
+            _log.info("request.cut", request_id=request_id, method=scope["method"], path=scope["path"])
         except Exception as error:  # noqa: BLE001 - the last place where an answer can still be given
             _log.error("request.crashed", request_id=request_id, method=scope["method"], path=scope["path"], exc_info=error)
             if not started:

@@ -36,17 +36,28 @@ class EventStream(Response):
         hub: Gives the events.
         wish: What the client may and wants to see.
         user_id: Whose stream it is.
+        credential: Id of the login or token that opened it.
         after: Cursor; `None` begins with what comes next.
         still_good: Whether the login that opened the stream is still good.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, hub: Hub, wish: Wish, *, user_id: str, after: int | None, still_good: StillGood) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        wish: Wish,
+        *,
+        user_id: str,
+        credential: str,
+        after: int | None,
+        still_good: StillGood,
+    ) -> None:
         super().__init__(headers=_HEADERS)
         self._hub = hub
         self._wish = wish
         self._user_id = user_id
+        self._credential = credential
         self._after = after
         self._still_good = still_good
         self._room = contextlib.ExitStack()
@@ -58,7 +69,7 @@ class EventStream(Response):
         Raises:
             DomainError: If there is none.
         """
-        self._stream = self._room.enter_context(self._hub.open(self._wish, self._user_id))
+        self._stream = self._room.enter_context(self._hub.open(self._wish, self._user_id, self._credential))
         return self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the interface of ASGI

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from app.db.engine import Database, Session
 from app.db.models.artifacts import Artifact
 from app.db.repositories import artifacts as rows
+from app.db.repositories import attempts as attempt_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, TooLargeError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
@@ -119,15 +120,25 @@ async def _expecting(session: Session, attempt_id: str, artifact_id: str) -> Art
 
 
 async def content(session: Session, principal: Principal, artifact_id: str, store: BlobStore) -> Content:
-    """Returns a stored artifact.
+    """Returns a stored artifact. An attempt reads what its work order names: files of snapshots of its own runs, while it lives.
 
     Raises:
-        NotFoundError: If the project has none of that id, or its content has not arrived.
+        NotFoundError: If the caller sees none of that id, or its content has not arrived.
     """
     artifact = await rows.find(session, artifact_id)
     if artifact is None or artifact.project_id != principal.project_id or artifact.blob_id is None:
         raise NotFoundError("stored artifact")
+    if principal.attempt_id is not None and not await _is_input(session, principal.attempt_id, artifact):
+        raise NotFoundError("stored artifact")
     return Content(view(artifact), store.path(artifact.blob_id))
+
+
+async def _is_input(session: Session, attempt_id: str, artifact: Artifact) -> bool:
+    attempt = await attempt_rows.get(session, attempt_id)
+    if attempt is None or attempt.state not in attempt_rows.LIVE or not artifact.folder:
+        return False
+    carried = (await attempt_rows.runs_of(session, [attempt_id]))[attempt_id]
+    return any(row.run_id == artifact.run_id for row in carried)
 
 
 async def get(session: Session, principal: Principal, artifact_id: str) -> ArtifactView:

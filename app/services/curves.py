@@ -4,7 +4,8 @@ Blocks are read and gridded on demand. A later store with rollups keeps this int
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,8 +35,11 @@ MAX_CURVES: Final = 2_000
 """Different curves of one query, those of its groups included."""
 MAX_CELLS: Final = 1_500_000
 """Curves times buckets."""
+MAX_NAMED_CELLS: Final = 2 * MAX_CELLS
+"""As often as curves are named, times buckets: a curve costs again in each group, and in the answer."""
 MAX_POINTS: Final = 50_000_000
 """Points behind the curves."""
+_EMPTY: Final = re.compile(rb"(?<=\"series\":)\[\]|(?<=\"groups\":)\[\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,12 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
         InvalidError: If the range is empty.
         TooLargeError: If the query asks for too much at once.
     """
-    keys = _keys(wanted)
+    asked = _asked(wanted)
+    keys = list(dict.fromkeys(asked))
     if wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
         raise InvalidError("invalid_range", "start must not be above end", pointer="/start")
-    if len(keys) > MAX_CURVES or len(keys) * wanted.buckets > MAX_CELLS:
+    too_often = len(asked) * wanted.buckets > MAX_NAMED_CELLS
+    if len(keys) > MAX_CURVES or len(keys) * wanted.buckets > MAX_CELLS or too_often:
         message = f"At most {MAX_CURVES} curves and {MAX_CELLS} buckets in all. Ask for fewer curves or buckets."
         raise TooLargeError("query_too_large", message)
     async with database.read() as session:
@@ -74,11 +80,28 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
     return await asyncio.to_thread(_answer, wanted, keys, read)
 
 
-def _keys(wanted: SeriesQuery) -> list[Key]:
-    """Returns every curve that is asked for, once."""
+def encode(result: SeriesResult) -> Iterator[bytes]:
+    """Yields the JSON of an answer in pieces, so that whoever writes a large one leaves others their turn in between."""
+    bare = result.model_copy(update={"series": [], "groups": []}).model_dump_json().encode()
+    head, middle, tail = _EMPTY.split(bare)
+    yield head
+    yield from _listed(result.series)
+    yield middle
+    yield from _listed(result.groups)
+    yield tail
+
+
+def _listed(parts: Sequence[GridSeries] | Sequence[GridGroup]) -> Iterator[bytes]:
+    yield b"["
+    for place, part in enumerate(parts):
+        yield (b"," if place else b"") + part.model_dump_json().encode()
+    yield b"]"
+
+
+def _asked(wanted: SeriesQuery) -> list[Key]:
+    """Returns every curve that is asked for, as often as it is."""
     asked = [(one.run_id, one.series) for one in wanted.select]
-    asked += [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
-    return list(dict.fromkeys(asked))
+    return asked + [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
 
 
 async def _read(session: Session, principal: Principal, keys: Sequence[Key], *, superseded: bool) -> _Read:

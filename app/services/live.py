@@ -26,6 +26,8 @@ PAGE: Final = 500
 """Rows of one read."""
 MAX_REPLAY: Final = 20_000
 """Rows that a stream may be behind; beyond that, loading the history anew is cheaper."""
+ASSURED: Final = 2
+"""Streams that a credential may have although its user's others hold all that the user may have."""
 MAX_QUEUED: Final = 256
 """Deliveries that wait for a slow client."""
 MAX_QUEUED_BYTES: Final = 8 * 2**20
@@ -62,6 +64,7 @@ class Stream:
 
     wish: Wish
     user_id: str
+    credential: str = ""
     overflowed: bool = False
     closed: bool = False
     _queue: deque[list[LiveEvent]] = field(default_factory=deque)
@@ -104,14 +107,24 @@ class Hub:
         database: Where the log is.
         bus: Rings when the log grew.
         most: Streams of the process.
-        most_per_user: Streams of one user.
+        most_per_user: Streams of one user, over all credentials; each credential may have `ASSURED` whatever the others hold.
+        most_per_credential: Streams of one token or login; as many as its user by default.
     """
 
-    def __init__(self, database: Database, bus: Bus, *, most: int, most_per_user: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        bus: Bus,
+        *,
+        most: int,
+        most_per_user: int,
+        most_per_credential: int | None = None,
+    ) -> None:
         self._database = database
         self._bus = bus
         self._most = most
         self._most_per_user = most_per_user
+        self._most_per_credential = most_per_credential or most_per_user
         self._streams: set[Stream] = set()
         self._position: int | None = None
         self._positioned = asyncio.Event()
@@ -119,19 +132,26 @@ class Hub:
         self._stopping = False
 
     @contextlib.contextmanager
-    def open(self, wish: Wish, user_id: str) -> Iterator[Stream]:
+    def open(self, wish: Wish, user_id: str, credential: str = "") -> Iterator[Stream]:
         """Registers a stream.
 
+        Args:
+            wish: What it takes.
+            user_id: Whose it is.
+            credential: Id of the token or login that asks for it: none can use up what the user's others need.
+
         Raises:
-            TooManyRequestsError: If the user has too many.
+            TooManyRequestsError: If the credential or the user has too many.
             UnavailableError: If the process has too many, or stops.
         """
         if self._stopping or len(self._streams) >= self._most:
             raise UnavailableError("too_many_streams", "The server has no room for another live stream. Try again soon.", retry_after=5)
-        if sum(stream.user_id == user_id for stream in self._streams) >= self._most_per_user:
-            message = f"You have {self._most_per_user} live streams open. Close a tab or a watch."
+        whose = [stream.credential for stream in self._streams if stream.user_id == user_id]
+        own = whose.count(credential)
+        if own >= self._most_per_credential or (len(whose) >= self._most_per_user and own >= min(ASSURED, self._most_per_user)):
+            message = f"{own} live streams are open with this login or token, {len(whose)} of this user. Close a tab or a watch."
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)
-        stream = Stream(wish, user_id)
+        stream = Stream(wish, user_id, credential)
         self._streams.add(stream)
         self._wanted.set()
         try:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from palestra.contract.documents import Document
 from palestra.contract.names import SeriesName, Title
@@ -56,6 +56,13 @@ class SeriesGroup(Document):
     name: Title
     run_ids: Annotated[tuple[RunId, ...], Field(min_length=1, max_length=1_000)]
     series: SeriesName
+
+    @field_validator("run_ids")
+    @classmethod
+    def _runs_differ(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) != len(value):
+            raise ValueError("must be different: name each run once, since each counts once")
+        return value
 
 
 class SeriesQuery(Document):

@@ -10,6 +10,7 @@ from app.api.openapi import need_of
 from app.api.query import dependants
 from app.main import create_app
 from app.settings import Settings
+from palestra.contract.work_order import WORK_ORDER_VERSION
 from tests.security.target import dumped
 from tests.support.records import log, points
 from tests.support.world import catalogue, definition
@@ -138,7 +139,7 @@ def _registration() -> dict[str, Any]:
         "boot_id": "boot-2",
         "pid": 100,
         "slots": 4,
-        "work_order_versions": [1],
+        "work_order_versions": [WORK_ORDER_VERSION],
         "version": "0.1.0",
         "catalogue": {**catalogue(), "environments": environments},
     }

@@ -17,6 +17,7 @@ from typing import Any, Self
 import httpx
 
 from palestra.contract.names import new_id
+from palestra.contract.work_order import WORK_ORDER_VERSION
 from tests.support.stack import Stack, wait_for
 from tests.support.world import catalogue, definition
 
@@ -74,7 +75,7 @@ class Target(Stack):
             "boot_id": "boot-1",
             "pid": 100,
             "slots": 4,
-            "work_order_versions": [1],
+            "work_order_versions": [WORK_ORDER_VERSION],
             "version": "0.1.0",
             "catalogue": catalogue(),
         }

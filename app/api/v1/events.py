@@ -49,7 +49,8 @@ async def tail_events(
     """
     hub: Hub = request.app.state.hub
     cursor = after if last_event_id is None else _cursor(last_event_id)
-    stream = EventStream(hub, wish, user_id=principal.user_id, after=cursor, still_good=_still_good(request))
+    whose = {"user_id": principal.user_id, "credential": principal.token_id or principal.session_id or ""}
+    stream = EventStream(hub, wish, **whose, after=cursor, still_good=_still_good(request))
     return stream.reserve()
 
 

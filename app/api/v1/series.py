@@ -1,5 +1,6 @@
 """Curves and logs of runs."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -26,7 +27,8 @@ async def query_series(
 ) -> Response:
     """Returns curves and statistics over groups of runs on one common grid, and the event cursor to tail from."""
     result = await curves.query(database, principal, body)
-    return Response(result.model_dump_json(), media_type="application/json")
+    content = await asyncio.to_thread(lambda: b"".join(curves.encode(result)))
+    return Response(content, media_type="application/json")
 
 
 @router.get("/runs/{run_id}/series")

@@ -1,0 +1,218 @@
+"""Line 15.19: what one credential or one query takes is not taken from others, and an attempt reads what it needs."""
+
+import contextlib
+import json
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.bus import MemoryBus
+from app.db.engine import Database
+from app.db.models import Artifact, Run
+from app.domain.errors import TooLargeError, TooManyRequestsError
+from app.services import curves, ingest, logs
+from app.services.live import ASSURED, Hub, Wish
+from palestra.contract.names import new_id
+from palestra.contract.queries import SeriesQuery
+from tests.app.api.serving import Served, serve
+from tests.security.target import Target
+from tests.support.records import delivery, log, points
+from tests.support.world import World
+
+
+@pytest.fixture
+async def served(database_url: str, tmp_path: Path) -> AsyncIterator[Served]:
+    async with serve(database_url, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    with Target(tmp_path_factory.mktemp("shares")) as started:
+        yield started
+
+
+async def test_a_token_s_streams_do_not_use_up_the_login_s(database: Database) -> None:
+    """Streams were counted per user over all tokens: a read token shut the owner out."""
+    hub = Hub(database, MemoryBus(), most=1_000, most_per_user=10, most_per_credential=6)
+    wish = Wish(project_id="prj")
+    with contextlib.ExitStack() as held:
+
+        def open_all(credential: str) -> int:
+            for opened in range(100):
+                try:
+                    held.enter_context(hub.open(wish, "usr", credential))
+                except TooManyRequestsError:
+                    return opened
+            return 100
+
+        assert open_all("token 1") == 6
+        assert open_all("token 2") == 4
+        assert open_all("token 3") == ASSURED
+        assert open_all("login") == ASSURED
+
+
+def _query(run: str, groups: int, times: int, buckets: int = 600) -> dict[str, Any]:
+    group = {"series": "loss", "run_ids": [run] * times}
+    return {"groups": [{**group, "name": f"g{index}"} for index in range(groups)], "buckets": buckets}
+
+
+async def test_a_run_counts_once_in_a_group(served: Served) -> None:
+    """100 groups of one repeated ID took 30 s: only different curves were counted."""
+    run = served.names["live_run"]
+    async with served.client("reader") as client:
+        answer = await client.post("/api/v1/series:query", json=_query(run, 1, 2))
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["pointer"] == "/groups/0/run_ids"
+        began = time.process_time()
+        huge = await client.post("/api/v1/series:query", json=_query(run, 100, 1_000))
+        assert huge.status_code in {413, 422}
+        once = await client.post("/api/v1/series:query", json=_query(run, 100, 1))
+    assert once.status_code == 200
+    assert time.process_time() - began < 5
+
+
+async def test_a_curve_that_is_named_often_counts_as_often(world: World) -> None:
+    job = await world.one_job()
+    select = [{"run_id": job.run_ids[0], "series": "loss"}] * 1_000
+    groups = _query(job.run_ids[0], 100, 1)["groups"]
+    for index in range(100):
+        groups[index] |= {"run_ids": [new_id("run") for _ in range(20)]}
+    body = {"select": select, "groups": groups, "buckets": 1_500}
+    wanted = SeriesQuery.model_validate_json(json.dumps(body))
+    with pytest.raises(TooLargeError):
+        await curves.query(world.database, world.admin, wanted)
+
+
+async def test_the_answer_in_pieces_is_the_answer(world: World) -> None:
+    job = await world.one_job()
+    worker = (await world.register()).worker_id
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    run = job.run_ids[0]
+    async with world.database.write() as session:
+        await ingest.take(session, delivery(attempt, 1, [points(run, "loss", range(50))]))
+    body = {"select": [{"run_id": run, "series": "loss"}] * 2, **_query(run, 2, 1), "buckets": 7}
+    result = await curves.query(world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body)))
+    assert b"".join(curves.encode(result)) == result.model_dump_json().encode()
+    assert result.series[0].points == 50
+
+
+async def test_an_attempt_reads_the_snapshots_of_its_runs_alone(served: Served) -> None:
+    """An attempt's token read any artifact of its project."""
+    names = served.names
+    kept = {
+        "its snapshot": ("live_run", names["uploading_snapshot"]),
+        "its log": ("live_run", ""),
+        "another run's": ("finished_run", names["finished_snapshot"]),
+        "another project's": ("foreign_run", names["foreign_snapshot"]),
+    }
+    ids = {name: await _store(served, *place) for name, place in kept.items()}
+
+    async def statuses(who: str) -> dict[str, int]:
+        async with served.client(who) as client:
+            return {name: (await client.get(f"/api/v1/artifacts/{artifact}/content")).status_code for name, artifact in ids.items()}
+
+    assert await statuses("live_attempt") == {
+        "its snapshot": 200,
+        "its log": 404,
+        "another run's": 404,
+        "another project's": 404,
+    }
+    assert set((await statuses("finished_attempt")).values()) == {404}
+    assert (await statuses("reader"))["another run's"] == 200
+
+
+async def _store(served: Served, run: str, folder: str) -> str:
+    from app.db.repositories import artifacts as rows
+
+    blob_id = os.urandom(16).hex()
+    path = served.app.state.store.path(blob_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"1234")
+    async with served.database.write() as session:
+        owner = await session.get(Run, served.names[run])
+        assert owner is not None
+        digest = os.urandom(32).hex()
+        blob = {"id": blob_id, "project_id": owner.project_id, "sha256": digest, "size": 4}
+        kept = await rows.add_blob(session, blob)
+        artifact = Artifact(
+            id=new_id("art"),
+            project_id=owner.project_id,
+            run_id=owner.id,
+            attempt_id=served.names["finished_attempt"],
+            folder=folder,
+            name=f"{blob_id}.bin",
+            kind="snapshot" if folder else "other",
+            size=4,
+            sha256=digest,
+            blob_id=kept,
+        )
+        session.add(artifact)
+    return str(artifact.id)
+
+
+async def test_a_log_s_answer_has_a_size(world: World) -> None:
+    """Line 15.13: 5,000 lines of 32 KiB were one answer."""
+    job = await world.one_job()
+    worker = (await world.register()).worker_id
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    run = job.run_ids[0]
+    lines = [f"{index} " + "x" * 30_000 for index in range(100)]
+    async with world.database.write() as session:
+        await ingest.take(session, delivery(attempt, 1, [log(run, line) for line in lines]))
+    seen: list[str] = []
+    after, complete = 0, False
+    while not complete:
+        async with world.database.read() as session:
+            view = await logs.read(session, world.admin, run, after=after, limit=5_000)
+        assert sum(len(line.text) for line in view.lines) < logs.MAX_TEXT + 32_768
+        seen += [line.text for line in view.lines]
+        after, complete = view.next_after, view.complete
+    assert seen == lines
+
+
+@pytest.mark.processes
+def test_cut_bodies_leave_a_quiet_line_each(target: Target) -> None:
+    """750 cut bodies left 750 tracebacks in the log."""
+    token = target.tokens["user"]
+    head = f"POST /api/v1/experiments HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+    head += "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", target.port)) as opened:
+            opened.sendall(head.encode())
+            time.sleep(0.02)
+    assert target.request("GET", "/api/v1/session").status_code == 200
+    end = time.monotonic() + 20
+    while target.log("server").count("request.cut") < 40 and time.monotonic() < end:
+        time.sleep(0.1)
+    written = target.log("server")
+    assert written.count("request.cut") >= 40
+    assert "Traceback" not in written
+    assert "request.crashed" not in written
+
+
+@pytest.mark.processes
+def test_the_server_warns_once_when_it_runs_as_root(target: Target) -> None:
+    assert target.log("server").count("server.runs_as_root") == (1 if os.geteuid() == 0 else 0)
+
+
+def test_the_worker_warns_when_it_runs_as_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from workers import celery_app
+    from workers.machine.options import parse_options
+    from workers.machine.worker_log import configure
+
+    token = tmp_path / "token"
+    token.write_text("plr_x")
+    token.chmod(0o600)
+    place = ["--server", "http://127.0.0.1:9", "--token-file", str(token), "--state-dir", str(tmp_path / "state")]
+    for uid, warned in ((0, 1), (10_001, 0)):
+        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
+        configure()
+        worker = celery_app._Worker(parse_options(place))
+        worker._warn()
+        assert capsys.readouterr().err.count("worker.runs_as_root") == warned
