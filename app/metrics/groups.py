@@ -1,5 +1,6 @@
 """Statistics over the runs of a group, bucket by bucket, over all their data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,8 +38,8 @@ def summarise(means: Floats) -> GroupBuckets:
         means: Shape (runs, buckets): each run's mean, NaN where it has no finite value.
 
     Returns:
-        Mean, median, sample standard deviation (0 for one run), extremes, the 95 % percentile bootstrap interval of the mean (NaN with
-        fewer than three runs), and the number of runs with data. The same input gives the same interval.
+        Mean, median, sample standard deviation (NaN for one run), extremes, the 95 % percentile bootstrap interval of the mean (NaN
+        with fewer than three runs), and the number of runs with data. The same input gives the same interval.
     """
     present = ~np.isnan(means)
     n = present.sum(axis=0)
@@ -51,6 +52,27 @@ def summarise(means: Floats) -> GroupBuckets:
     return result
 
 
+def carry_forward(means: Floats, ends: Sequence[tuple[int, float] | None]) -> tuple[Floats, Ints]:
+    """Lets runs that are over count on with their last value, so that a mean does not fall when a good run stops early.
+
+    Args:
+        means: Shape (runs, buckets): each run's mean, NaN where it has no finite value.
+        ends: Per run the bucket of its last finite point (below 0 if that lies before the grid) and its value; `None` for a run
+            that is not over.
+
+    Returns:
+        The means with the values carried, and per bucket the number of runs whose value is. Values are carried into buckets after the
+        run's end in which another run has data of its own, so never beyond the last measured point of the group.
+    """
+    if not any(end is not None for end in ends):
+        return means, np.zeros(means.shape[1], np.int64)
+    last = np.array([means.shape[1] if end is None else end[0] for end in ends])
+    value = np.array([np.nan if end is None else end[1] for end in ends])
+    measured = ~np.isnan(means)
+    carried = (np.arange(means.shape[1]) > last[:, None]) & measured.any(axis=0) & ~np.isnan(value)[:, None]
+    return np.where(carried, value[:, None], means), carried.sum(axis=0)
+
+
 def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
     """Writes the statistics of the buckets `columns`, all of which have the runs `values` (count, columns)."""
     count = len(values)
@@ -59,7 +81,7 @@ def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
     result.mean[columns], result.min[columns], result.max[columns] = mean, low, high
     result.median[columns] = np.median(values, axis=0) if count > 1 else low
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.std(values, axis=0, ddof=1) if count > 1 else np.zeros(len(columns))
+        spread = np.std(values, axis=0, ddof=1) if count > 1 else np.full(len(columns), np.nan)
     result.stdev[columns] = np.where(np.isfinite(spread), spread, np.nan)
     if count >= MIN_RUNS:
         result.low[columns], result.high[columns] = _interval(values)

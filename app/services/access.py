@@ -22,7 +22,7 @@ from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed, new_secret
 from app.services import pages
 from app.settings import Settings
-from palestra.contract.access import LoginRequest, SetupRequest, TokenRequest, TokenView
+from palestra.contract.access import LoginOptions, LoginRequest, SetupRequest, TokenRequest, TokenView
 from palestra.contract.names import Scope, new_id
 from palestra.contract.views import Page
 
@@ -162,6 +162,11 @@ async def principal_of_session(session: Session, secret: str, settings: Settings
     if login is None or found is None:
         return None
     return _principal(found, "cookie", _ROLES[found.role], session_id=login.id), csrf_token(secret)
+
+
+async def login_options(session: Session) -> LoginOptions:
+    """Returns the ways in that there are."""
+    return LoginOptions(password=await rows.has_password(session))
 
 
 async def login(database: Database, request: LoginRequest) -> Login:

@@ -18,15 +18,15 @@ from app.db.repositories import events as event_rows
 from app.domain.errors import InvalidError, NotFoundError, TooLargeError
 from app.domain.principal import Principal
 from app.metrics import blocks
-from app.metrics.blocks import Columns, Floats
+from app.metrics.blocks import Columns, Floats, Ints
 from app.metrics.chain import Chain
 from app.metrics.grid import Buckets, Grid, downsample
-from app.metrics.groups import GroupBuckets, summarise
+from app.metrics.groups import GroupBuckets, carry_forward, summarise
 from app.metrics.records import virtual
 from app.services import series
 from palestra.contract import telemetry
 from palestra.contract.names import EvaluationSource
-from palestra.contract.queries import GridGroup, GridSeries, SeriesQuery, SeriesResult
+from palestra.contract.queries import GridGroup, GridSeries, SeriesGroup, SeriesQuery, SeriesResult
 
 Key = tuple[str, str]
 """Run and series."""
@@ -55,6 +55,8 @@ class _Read:
     blocks: Mapping[Key, Sequence[rows.StoredBlock]]
     evaluations: Sequence[Evaluation]
     histories: Mapping[str, Chain]
+    finished: frozenset[str]
+    """Runs that succeeded, of those in groups that carry values forward."""
     cursor: int
 
 
@@ -76,7 +78,7 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
         raise TooLargeError("query_too_large", message)
     async with database.read() as session:
         await rows.hold_snapshot(session)
-        read = await _read(session, principal, keys, superseded=wanted.include_superseded)
+        read = await _read(session, principal, wanted, keys)
     return await asyncio.to_thread(_answer, wanted, keys, read)
 
 
@@ -104,7 +106,8 @@ def _asked(wanted: SeriesQuery) -> list[Key]:
     return asked + [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
 
 
-async def _read(session: Session, principal: Principal, keys: Sequence[Key], *, superseded: bool) -> _Read:
+async def _read(session: Session, principal: Principal, wanted: SeriesQuery, keys: Sequence[Key]) -> _Read:
+    superseded = wanted.include_superseded
     cursor = await event_rows.newest(session)
     run_ids = list(dict.fromkeys(run_id for run_id, _ in keys))
     projects = await rows.projects_of(session, run_ids)
@@ -113,11 +116,13 @@ async def _read(session: Session, principal: Principal, keys: Sequence[Key], *, 
     stored = [key for key in keys if virtual(key[1]) is None]
     if await rows.count_points(session, stored) > MAX_POINTS:
         raise TooLargeError("query_too_large", f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.")
+    carried = {run_id for group in wanted.groups if group.carry_forward for run_id in group.run_ids}
     evaluated = {run_id for run_id, name in keys if virtual(name) is not None}
     return _Read(
         blocks=await rows.of_series(session, stored),
         evaluations=await rows.evaluations(session, evaluated, superseded=superseded) if evaluated else (),
         histories={} if superseded else await series.histories(session, run_ids),
+        finished=await rows.succeeded(session, carried) if carried else frozenset(),
         cursor=cursor,
     )
 
@@ -132,7 +137,7 @@ def _answer(wanted: SeriesQuery, keys: Sequence[Key], read: _Read) -> SeriesResu
         start=grid.start,
         end=grid.end,
         series=[_series((one.run_id, one.series), buckets[one.run_id, one.series]) for one in wanted.select],
-        groups=[_group(group.name, group.series, summarise(_means(group.run_ids, group.series, buckets))) for group in wanted.groups],
+        groups=[_group(group, curves, buckets, grid, read.finished) for group in wanted.groups],
         cursor=read.cursor,
     )
 
@@ -186,8 +191,24 @@ def _grid(wanted: SeriesQuery, curves: Collection[_Curve]) -> Grid:
     return Grid.over(start, end, wanted.buckets)
 
 
-def _means(run_ids: Sequence[str], name: str, buckets: Mapping[Key, Buckets]) -> Floats:
-    return np.stack([buckets[run_id, name].mean for run_id in run_ids])
+def _group(
+    group: SeriesGroup, curves: Mapping[Key, _Curve], buckets: Mapping[Key, Buckets], grid: Grid, finished: frozenset[str]
+) -> GridGroup:
+    keys = [(run_id, group.series) for run_id in group.run_ids]
+    means = np.stack([buckets[key].mean for key in keys])
+    carrying = group.carry_forward
+    means, carried = carry_forward(means, [_end(curves[key], grid) if carrying and key[0] in finished else None for key in keys])
+    return _group_view(group, summarise(means), carried)
+
+
+def _end(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
+    """Returns the bucket and the value of a curve's last finite point, which may lie before the grid; `None` without one."""
+    finite = np.flatnonzero(np.isfinite(curve.value))
+    if not len(finite):
+        return None
+    last = finite[len(finite) - 1 - int(np.argmax(curve.x[finite][::-1]))]
+    x = curve.x[last : last + 1]
+    return (-1 if x[0] < grid.start else int(grid.index(x)[0])), float(curve.value[last])
 
 
 def _series(key: Key, found: Buckets) -> GridSeries:
@@ -204,10 +225,10 @@ def _series(key: Key, found: Buckets) -> GridSeries:
     )
 
 
-def _group(name: str, of_series: str, found: GroupBuckets) -> GridGroup:
+def _group_view(group: SeriesGroup, found: GroupBuckets, carried: Ints) -> GridGroup:
     columns = ("mean", "median", "stdev", "min", "max", "low", "high")
     values: dict[str, Any] = {column: _plain(getattr(found, column)) for column in columns}
-    return GridGroup.model_construct(name=name, series=of_series, n=found.n.tolist(), **values)
+    return GridGroup.model_construct(name=group.name, series=group.series, n=found.n.tolist(), carried=carried.tolist(), **values)
 
 
 def _plain(values: Floats) -> list[float | None]:

@@ -19,7 +19,7 @@ from app.domain import waiting
 from app.domain.derived import experiment_state, worker_state
 from app.domain.waiting import PoolFacts, Waiting
 from palestra.contract import telemetry
-from palestra.contract.definition import Definition, LoopSpec, SupervisedLoop
+from palestra.contract.definition import Definition, LoopSpec, SupervisedEvaluation, SupervisedLoop
 from palestra.contract.names import Schedule
 from palestra.contract.resources import (
     AttemptView,
@@ -82,17 +82,21 @@ def _experiment_view(
             "created_by": created_by,
             "state": experiment_state(counts),
             "runs": dict(counts),
-            "latest_evaluation": _score_view(scores),
+            "latest_evaluation": _score_view(row, scores),
             "failures": [_columns(one, "cause", "message", "runs", "run_id") for one in failures],
         },
     )
 
 
-def _score_view(scores: Sequence[float]) -> ScoreView | None:
+def _score_view(row: Experiment, scores: Sequence[float]) -> ScoreView | None:
     if not scores:
         return None
-    spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
-    return ScoreView(runs=len(scores), mean=statistics.fmean(scores), stdev=spread, min=min(scores), max=max(scores))
+    metric, values = None, scores
+    if isinstance(evaluation := load_definition(row.definition).evaluation, SupervisedEvaluation):
+        sign = -1.0 if evaluation.goal == "minimize" else 1.0
+        metric, values = evaluation.metric, [sign * score for score in scores]
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    return ScoreView(runs=len(values), metric=metric, mean=statistics.fmean(values), stdev=spread, min=min(values), max=max(values))
 
 
 async def run_views(session: Session, rows: Sequence[Run]) -> list[RunView]:

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { App } from "@/app/App";
 
 type Answer = { status?: number; body: unknown };
-type Routes = Record<string, Answer | ((init: RequestInit) => Answer)>;
+type Routes = Record<string, Answer | ((init: RequestInit) => Answer | Promise<Answer>)>;
 
 const SESSION = {
   user: "ada",
@@ -21,13 +21,13 @@ const problem = (status: number, detail: string) => ({
 const calls: { url: string; init: RequestInit }[] = [];
 
 function serve(routes: Routes): void {
-  vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
+  vi.stubGlobal("fetch", async (url: string, init: RequestInit) => {
     calls.push({ url, init });
     if (url.includes("/events")) return new Promise(() => undefined);
     const key = `${init.method ?? "GET"} ${url.replace("/api/v1", "").split("?")[0]}`;
     const found = routes[key] ?? problem(404, "There is no such route.");
-    const { status = 200, body } = typeof found === "function" ? found(init) : found;
-    return Promise.resolve(new Response(JSON.stringify(body), { status }));
+    const { status = 200, body } = await (typeof found === "function" ? found(init) : found);
+    return new Response(JSON.stringify(body), { status });
   });
 }
 
@@ -45,10 +45,13 @@ beforeEach(() => {
 afterEach(() => void vi.restoreAllMocks());
 
 describe("login", () => {
+  const options = (password: boolean) => ({ body: { password } });
+
   it("sends a stranger to the login page, says why a password failed, and then lets them in", async () => {
     let known = false;
     serve({
       "GET /session": () => (known ? { body: SESSION } : problem(401, "Log in first.")),
+      "GET /session:options": options(true),
       "POST /session": (init) => {
         known = String(init.body).includes("correct");
         return known ? { status: 201, body: SESSION } : problem(401, "User name or password is wrong.");
@@ -67,19 +70,110 @@ describe("login", () => {
     expect(await screen.findByText("No experiments yet")).toBeVisible();
   });
 
+  it("Line 15.24: asks for no password where none was set, says how to get a link, and takes it whole", async () => {
+    let known = false;
+    serve({
+      "GET /session": () => (known ? { body: SESSION } : problem(401, "Log in first.")),
+      "GET /session:options": options(false),
+      "POST /session:redeem": () => {
+        known = true;
+        return { status: 201, body: SESSION };
+      },
+      "GET /experiments": empty,
+    });
+    open("/experiments");
+    expect(await screen.findByText("palestra login-link")).toBeVisible();
+    expect(screen.queryByLabelText(/^Password/, { selector: "input[name=password]" })).toBeNull();
+    await userEvent.type(screen.getByLabelText(/^Login link/), "http://127.0.0.1:8080/login#code=pll_pasted");
+    await userEvent.click(screen.getByRole("button", { name: "Log in" }));
+    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(redeemed()).toEqual([{ code: "pll_pasted", user: null, password: null }]);
+  });
+
   it("redeems a one-time link once and takes the code out of the address", async () => {
     serve({
       "POST /session:redeem": { status: 201, body: SESSION },
       "GET /session": { body: SESSION },
+      "GET /session:options": options(false),
       "GET /experiments": empty,
     });
     open("/login#code=pll_secret");
     expect(await screen.findByText("No experiments yet")).toBeVisible();
-    const redeemed = calls.filter((call) => call.url.endsWith("/session:redeem"));
-    expect(redeemed.map((call) => JSON.parse(String(call.init.body)))).toEqual([
-      { code: "pll_secret", user: null, password: null },
-    ]);
+    expect(redeemed()).toEqual([{ code: "pll_secret", user: null, password: null }]);
     expect(window.location.hash).toBe("");
+  });
+
+  it("Line 15.24: redeems a link that is opened in the tab that shows the login page", async () => {
+    let known = false;
+    serve({
+      "GET /session": () => (known ? { body: SESSION } : problem(401, "Log in first.")),
+      "GET /session:options": options(false),
+      "POST /session:redeem": () => {
+        known = true;
+        return { status: 201, body: SESSION };
+      },
+      "GET /experiments": empty,
+    });
+    open("/login");
+    await screen.findByText("palestra login-link");
+    window.location.hash = "code=pll_later";
+    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(redeemed()).toEqual([{ code: "pll_later", user: null, password: null }]);
+  });
+});
+
+function redeemed(): unknown[] {
+  return calls.filter((call) => call.url.endsWith("/session:redeem")).map((call) => JSON.parse(String(call.init.body)));
+}
+
+describe("Line 15.24: after an outage failed queries are repeated by themselves", () => {
+  const page = { body: { items: [], next_cursor: null } };
+
+  it.each([
+    ["the server cannot be reached", () => Promise.reject(new TypeError("Failed to fetch"))],
+    ["the server says that it is not ready", () => problem(503, "The database cannot be reached.")],
+  ])("%s", async (_, failure) => {
+    let asked = 0;
+    serve({
+      "GET /session": { body: SESSION },
+      "GET /experiments": () => {
+        asked += 1;
+        return asked < 3 ? (failure() as never) : page;
+      },
+    });
+    open("/experiments");
+    expect(await screen.findByText(/It is tried again by itself/)).toBeVisible();
+    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(asked).toBe(3);
+  });
+
+  it("also the session, without which no page is shown", async () => {
+    let asked = 0;
+    serve({
+      "GET /session": () => {
+        asked += 1;
+        return asked < 2 ? (Promise.reject(new TypeError("Failed to fetch")) as never) : { body: SESSION };
+      },
+      "GET /experiments": page,
+    });
+    open("/experiments");
+    expect(await screen.findByText(/It is tried again by itself/)).toBeVisible();
+    expect(await screen.findByText("No experiments yet")).toBeVisible();
+  });
+
+  it("a refusal is not repeated", async () => {
+    let asked = 0;
+    serve({
+      "GET /session": { body: SESSION },
+      "GET /experiments": () => {
+        asked += 1;
+        return problem(422, "No such order.");
+      },
+    });
+    open("/experiments");
+    expect(await screen.findByText("No such order.")).toBeVisible();
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    expect(asked).toBe(1);
   });
 });
 

@@ -1,6 +1,7 @@
 import { MantineProvider } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { render, screen } from "@testing-library/react";
+import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Evaluation, Experiment, Job, Run, RunDetail } from "@/api/types";
@@ -39,7 +40,7 @@ function show(element: React.ReactNode): void {
 beforeEach(() => {
   sent.length = 0;
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
-    sent.push({ url, body: JSON.parse(String(init.body)) });
+    sent.push({ url, body: init.body ? JSON.parse(String(init.body)) : null });
     return Promise.resolve(new Response(JSON.stringify(job({ schedule: "continuous_eval" })), { status: 201 }));
   });
 });
@@ -127,5 +128,34 @@ describe("schedules on a run", () => {
       "loss/td",
     ];
     expect(names.filter(isOfEvaluations)).toEqual(names.slice(0, 3));
+  });
+});
+
+describe("Line 15.24: an archive is not final", () => {
+  const experiment = (archived_at: string | null) => ({ id: "cartpole-1", archived_at }) as Experiment;
+  const menu = () => userEvent.click(screen.getByRole("button", { name: "More actions" }));
+
+  it("can be undone at once", async () => {
+    show(
+      <>
+        <Notifications />
+        <Actions experiment={experiment(null)} runs={[]} />
+      </>,
+    );
+    await menu();
+    await userEvent.click(await screen.findByRole("menuitem", { name: "Archive" }));
+    await userEvent.click(await screen.findByRole("button", { name: "Undo" }));
+    await waitFor(() => expect(sent).toHaveLength(2));
+    expect(sent.map((one) => one.url)).toEqual([
+      "/api/v1/experiments/cartpole-1:archive",
+      "/api/v1/experiments/cartpole-1:unarchive",
+    ]);
+  });
+
+  it("and an archived experiment can be taken out", async () => {
+    show(<Actions experiment={experiment("2026-01-02T03:04:05Z")} runs={[]} />);
+    await menu();
+    await userEvent.click(await screen.findByRole("menuitem", { name: "Take out of the archive" }));
+    expect(sent.map((one) => one.url)).toEqual(["/api/v1/experiments/cartpole-1:unarchive"]);
   });
 });

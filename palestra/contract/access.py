@@ -34,6 +34,13 @@ class TokenView(View):
     secret: str | None = None
 
 
+class LoginOptions(View):
+    """The ways in that there are, for the login page."""
+
+    password: bool
+    """Whether anybody has set a password; without one only a link of `palestra login-link` lets a browser in."""
+
+
 class LoginRequest(Document):
     """Browser login with user name and password."""
 

@@ -56,6 +56,8 @@ class SeriesGroup(Document):
     name: Title
     run_ids: Annotated[tuple[RunId, ...], Field(min_length=1, max_length=1_000)]
     series: SeriesName
+    carry_forward: bool = False
+    """Whether a run that succeeded counts on with its last finite value as far as others of the group have points."""
 
     @field_validator("run_ids")
     @classmethod
@@ -103,13 +105,16 @@ class GridGroup(View):
     mean: list[float | None]
     median: list[float | None]
     stdev: list[float | None]
+    """Sample standard deviation; `null` for one run."""
     min: list[float | None]
     max: list[float | None]
     low: list[float | None]
     """Lower end of the 95 % bootstrap interval of the mean; `null` with fewer than three runs."""
     high: list[float | None]
     n: list[int]
-    """Runs with data in the bucket."""
+    """Runs that the statistics are over: those with data in the bucket and those carried forward."""
+    carried: list[int]
+    """How many of them are over and count with their last value."""
 
 
 class SeriesResult(View):

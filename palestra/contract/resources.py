@@ -102,8 +102,11 @@ class ScoreView(View):
     """Statistics over the latest evaluation of each run."""
 
     runs: int
+    metric: str | None
+    """Metric of a supervised model that the values are of, as it was measured; `null` where they are returns."""
     mean: Number
-    stdev: Number
+    stdev: Number | None
+    """Sample standard deviation; `null` for one run."""
     min: Number
     max: Number
 

@@ -22,6 +22,7 @@ READ_OR_ATTEMPT, MANAGE, ANYONE = "read or attempt", "login or admin", "anyone"
 NEEDS = {
     "GET /healthz": PUBLIC,
     "GET /readyz": PUBLIC,
+    "GET /session:options": PUBLIC,
     "POST /session": PUBLIC,
     "POST /session:redeem": PUBLIC,
     "GET /session": ANYONE,

@@ -50,6 +50,12 @@ def walking() -> dict[str, Any]:
     return {**catalogue(), "environments": [*catalogue()["environments"], walk], "imports": ["loose"]}
 
 
+def supervised() -> dict[str, Any]:
+    """Returns a small valid definition of supervised training as JSON, of parts that `catalogue` offers."""
+    named = {member: {"name": name} for member, name in (("estimator", "mlp"), ("train_input", "rows"), ("evaluation_input", "rows"))}
+    return {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **named}
+
+
 def submission(document: dict[str, Any] | None = None, **options: Any) -> Submission:
     """Returns a submission of `document`, or of the small definition, with job options."""
     return Submission.model_validate_json(json.dumps({"definition": document or definition(), "options": options}))

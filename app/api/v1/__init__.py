@@ -24,7 +24,7 @@ from app.api.v1 import (
 )
 
 PREFIX = "/api/v1"
-PUBLIC_PATHS = frozenset({f"{PREFIX}/session", f"{PREFIX}/session:redeem"})
+PUBLIC_PATHS = frozenset({f"{PREFIX}/session", f"{PREFIX}/session:options", f"{PREFIX}/session:redeem"})
 
 PARTS: Final[tuple[ModuleType, ...]] = (
     session,

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.auth import Anyone, check_same_origin, cookie_name
 from app.api.body import TINY, json_body
-from app.api.deps import DatabaseDep, SettingsDep, WriteSession
+from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.limits import check_account_rate, check_login_rate, note_login
 from app.services import access
-from palestra.contract.access import LoginRequest, SessionView, SetupRequest
+from palestra.contract.access import LoginOptions, LoginRequest, SessionView, SetupRequest
 
 public_router = APIRouter(tags=["access"])
 router = APIRouter(tags=["access"])
@@ -22,6 +22,12 @@ async def admit(request: Request) -> None:
 
 
 _Admitted = Depends(admit)
+
+
+@public_router.get("/session:options")
+async def login_options(session: ReadSession) -> LoginOptions:
+    """Returns the ways to log a browser in. Needs no login."""
+    return await access.login_options(session)
 
 
 @public_router.post("/session", status_code=201, dependencies=[_Admitted], responses={401: {}, 403: {}, 429: {}})

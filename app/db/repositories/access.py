@@ -67,6 +67,12 @@ async def membership_of(session: Session, user_id: str) -> Membership | None:
     return await session.scalar(select(Membership).where(Membership.user_id == user_id).order_by(Membership.created_at).limit(1))
 
 
+async def has_password(session: Session) -> bool:
+    """Returns whether any user who may log in has a password."""
+    found = select(User.id).where(User.password_hash.is_not(None), User.disabled_at.is_(None)).limit(1)
+    return await session.scalar(found) is not None
+
+
 async def role(session: Session, project_id: str, user_id: str) -> str | None:
     """Returns the user's role in a project; `None` for none."""
     return await session.scalar(select(Membership.role).where(Membership.project_id == project_id, Membership.user_id == user_id))

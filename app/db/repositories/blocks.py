@@ -10,6 +10,7 @@ from app.db.models.curves import Block, Evaluation, Series
 from app.db.models.experiments import Run
 from app.db.models.logs import LogBlock
 from app.db.repositories.in_lists import cut
+from palestra.contract.states import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,14 @@ async def projects_of(session: Session, run_ids: Collection[str]) -> dict[str, s
     for some in cut(run_ids):
         found.update((await session.execute(select(Run.id, Run.project_id).where(Run.id.in_(some)))).all())
     return found
+
+
+async def succeeded(session: Session, run_ids: Collection[str]) -> frozenset[str]:
+    """Returns which of the runs have succeeded."""
+    found: set[str] = set()
+    for some in cut(run_ids):
+        found.update(await session.scalars(select(Run.id).where(Run.id.in_(some), Run.state == RunState.SUCCEEDED.value)))
+    return frozenset(found)
 
 
 async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> int:

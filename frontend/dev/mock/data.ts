@@ -364,9 +364,10 @@ export function summarise({ view, runs }: MockExperiment): void {
     "queued";
   const means = runs.flatMap((run) => (run.view.latest_evaluation ? [Number(run.view.latest_evaluation.mean)] : []));
   const mean = means.reduce((a, b) => a + b, 0) / means.length;
-  const stdev = means.length > 1 ? Math.sqrt(means.reduce((a, b) => a + (b - mean) ** 2, 0) / (means.length - 1)) : 0;
+  const stdev =
+    means.length > 1 ? Math.sqrt(means.reduce((a, b) => a + (b - mean) ** 2, 0) / (means.length - 1)) : null;
   view.latest_evaluation = means.length
-    ? { runs: means.length, mean, stdev, min: Math.min(...means), max: Math.max(...means) }
+    ? { runs: means.length, metric: null, mean, stdev, min: Math.min(...means), max: Math.max(...means) }
     : null;
 }
 

@@ -55,12 +55,13 @@ export function grid(
       series: group.series,
       mean: pick(mean),
       median: pick(mean),
-      stdev: pick(stdev),
+      stdev: pick(stdev, 2),
       min: pick((c) => Math.min(...c)),
       max: pick((c) => Math.max(...c)),
       low: pick((c) => mean(c) - half(c), 3),
       high: pick((c) => mean(c) + half(c), 3),
       n: cells.map((c) => c.length),
+      carried: cells.map(() => 0),
     };
   });
   return {

@@ -34,3 +34,7 @@ export function submitJob(runId: string, schedule: Schedule): Promise<Job> {
 export function archive(experimentId: string): Promise<Experiment> {
   return post<Experiment>(`/experiments/${encodeURIComponent(experimentId)}:archive`);
 }
+
+export function unarchive(experimentId: string): Promise<Experiment> {
+  return post<Experiment>(`/experiments/${encodeURIComponent(experimentId)}:unarchive`);
+}

@@ -19,6 +19,8 @@ export interface Reading {
   budget: number | null;
   evaluateEvery: number | null;
   saveEvery: number | null;
+  /** Whether a run may end before its budget, at a target score. */
+  stopsEarly: boolean;
 }
 
 export function reading(definition: Definition): Reading {
@@ -33,6 +35,7 @@ export function reading(definition: Definition): Reading {
       budget: definition.loop.env_steps ?? null,
       evaluateEvery: definition.evaluation?.every_env_steps ?? null,
       saveEvery: definition.snapshot?.every_env_steps ?? null,
+      stopsEarly: typeof definition.stop?.success_score === "number",
     };
   }
   const metric = definition.evaluation?.metric ?? "loss";
@@ -46,6 +49,7 @@ export function reading(definition: Definition): Reading {
     budget: definition.loop.updates,
     evaluateEvery: definition.evaluation?.every_updates ?? null,
     saveEvery: definition.snapshot?.every_updates ?? null,
+    stopsEarly: typeof definition.stop?.success_score === "number",
   };
 }
 

@@ -16,6 +16,7 @@ export const PAGE_SIZE = 100;
 
 export const keys = {
   session: ["session"] as const,
+  loginOptions: ["login options"] as const,
   experiments: ["experiments"] as const,
   experiment: (id: string) => ["experiment", id] as const,
   experimentRuns: (id: string) => ["experiment", id, "runs"] as const,
@@ -38,6 +39,12 @@ export const sessionQuery = queryOptions({
   queryFn: ({ signal }) => get<t.Session>("/session", {}, signal),
   staleTime: Number.POSITIVE_INFINITY,
   retry: false,
+});
+
+/** The ways in that the server has; where it does not say, the link is the one that always works. */
+export const loginOptionsQuery = queryOptions({
+  queryKey: keys.loginOptions,
+  queryFn: ({ signal }) => get<t.LoginOptions>("/session:options", {}, signal),
 });
 
 /** Names of the agents and model functions that the workers of the default pool offer. */
@@ -146,11 +153,19 @@ const OPEN_STATES: readonly t.JobState[] = [
   "preempting",
 ];
 
+export interface OpenJobs {
+  jobs: readonly t.Job[];
+  /** States of which there are more jobs than were read. */
+  cut: ReadonlySet<t.JobState>;
+}
+
 export const jobsQuery = queryOptions({
   queryKey: keys.jobs,
-  queryFn: async ({ signal }) => {
+  queryFn: async ({ signal }): Promise<OpenJobs> => {
     const read = (state: t.JobState) => get<t.Page<t.Job>>("/jobs", { state, sort: "created_at", limit: 500 }, signal);
-    return (await Promise.all(OPEN_STATES.map(read))).flatMap((page) => page.items);
+    const pages = await Promise.all(OPEN_STATES.map(read));
+    const cut = OPEN_STATES.filter((_, i) => pages[i]?.next_cursor !== null);
+    return { jobs: pages.flatMap((page) => page.items), cut: new Set(cut) };
   },
 });
 

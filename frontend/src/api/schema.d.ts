@@ -743,6 +743,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session:options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Login Options
+         * @description Returns the ways to log a browser in. Needs no login.
+         */
+        get: operations["login_options"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session:redeem": {
         parameters: {
             query?: never;
@@ -2808,6 +2828,11 @@ export interface components {
          * @description Statistics over the runs of a group: per bucket over the mean of each run that has data there.
          */
         GridGroup: {
+            /**
+             * Carried
+             * @description How many of them are over and count with their last value.
+             */
+            carried: number[];
             /** High */
             high: (number | null)[];
             /**
@@ -2825,14 +2850,17 @@ export interface components {
             min: (number | null)[];
             /**
              * N
-             * @description Runs with data in the bucket.
+             * @description Runs that the statistics are over: those with data in the bucket and those carried forward.
              */
             n: number[];
             /** Name */
             name: string;
             /** Series */
             series: string;
-            /** Stdev */
+            /**
+             * Stdev
+             * @description Sample standard deviation; `null` for one run.
+             */
             stdev: (number | null)[];
         };
         /**
@@ -3335,6 +3363,17 @@ export interface components {
             next_after: number;
             /** Run Id */
             run_id: string;
+        };
+        /**
+         * LoginOptions
+         * @description The ways in that there are, for the login page.
+         */
+        LoginOptions: {
+            /**
+             * Password
+             * @description Whether anybody has set a password; without one only a link of `palestra login-link` lets a browser in.
+             */
+            password: boolean;
         };
         /**
          * LoginRequest
@@ -4952,18 +4991,32 @@ export interface components {
             max: number | string;
             /** Mean */
             mean: number | string;
+            /**
+             * Metric
+             * @description Metric of a supervised model that the values are of, as it was measured; `null` where they are returns.
+             */
+            metric: string | null;
             /** Min */
             min: number | string;
             /** Runs */
             runs: number;
-            /** Stdev */
-            stdev: number | string;
+            /**
+             * Stdev
+             * @description Sample standard deviation; `null` for one run.
+             */
+            stdev: number | string | null;
         };
         /**
          * SeriesGroup
          * @description Runs whose curves of one series are summarised together, usually the seeds of an experiment.
          */
         SeriesGroup: {
+            /**
+             * Carry Forward
+             * @description Whether a run that succeeded counts on with its last finite value as far as others of the group have points.
+             * @default false
+             */
+            carry_forward: boolean;
             /** Name */
             name: string;
             /** Run Ids */
@@ -9502,6 +9555,53 @@ export interface operations {
             };
             /** @description The credential does not permit this. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    login_options: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginOptions"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
                 headers: {
                     [name: string]: unknown;
                 };

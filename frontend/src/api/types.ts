@@ -17,6 +17,7 @@ export type Provenance = Schemas["ProvenanceView"];
 export type Worker = Schemas["WorkerView"];
 export type Pool = Schemas["PoolView"];
 export type Catalogue = Schemas["CatalogueView"];
+export type LoginOptions = Schemas["LoginOptions"];
 export type Session = Schemas["SessionView"];
 export type SeriesInfo = Schemas["SeriesInfo"];
 export type SeriesQuery = Schemas["SeriesQuery"];

@@ -7,7 +7,7 @@ import { keys } from "@/api/queries";
 import { listenToKeys } from "@/lib/shortcuts";
 import { makeStream, StreamContext } from "@/live/hooks";
 import { theme, variables } from "@/ui/theme";
-import { makeQueryClient } from "./query";
+import { makeQueryClient, repeatAfterOutages } from "./query";
 import { makeRouter } from "./router";
 
 /** Everything that lives as long as the tab. */
@@ -19,6 +19,7 @@ export function App() {
     return { client, router: makeRouter(client), stream };
   });
   useEffect(() => listenToKeys(), []);
+  useEffect(() => repeatAfterOutages(parts.client, parts.stream), [parts]);
   return (
     <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto">
       <QueryClientProvider client={parts.client}>

@@ -1,17 +1,19 @@
 import { Button } from "@mantine/core";
 import { Link, useRouter } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { ApiError } from "@/api/client";
+import { isPassing } from "@/lib/outage";
 import { Failure } from "@/ui/Empty";
 import { Page, Panel } from "@/ui/Page";
 
+const RETRY_MS = 3_000;
+
 export function NotFound() {
   return (
-    <Page title="Not found">
+    <Page title="Nothing is at this address">
       <Panel>
-        <Failure
-          error={{ status: 404, message: "This address leads nowhere. The link may be old, or the thing was removed." }}
-        />
-        <div className="row" style={{ justifyContent: "center", paddingBottom: 24 }}>
+        <p className="muted">The link may be old or mistyped, or what it led to was removed.</p>
+        <div className="row" style={{ paddingTop: 14 }}>
           <Button component={Link} to="/experiments">
             All experiments
           </Button>
@@ -21,8 +23,14 @@ export function NotFound() {
   );
 }
 
+/** A page that could not be shown. A failure that passes by itself is tried again by itself. */
 export function Crash({ error }: { error: unknown }) {
   const router = useRouter();
+  useEffect(() => {
+    if (!isPassing(error)) return;
+    const timer = setTimeout(() => void router.invalidate(), RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [error, router]);
   const shown = error instanceof ApiError ? error : { message: error instanceof Error ? error.message : String(error) };
   return (
     <Page title="Error">

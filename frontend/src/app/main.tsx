@@ -1,3 +1,4 @@
+import "@/ui/layers.css";
 import "@fontsource-variable/inter/wght.css";
 import "@fontsource-variable/jetbrains-mono/wght.css";
 import "@mantine/core/styles.layer.css";

@@ -1,8 +1,8 @@
-import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
+import { MutationCache, type Query, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { keys } from "@/api/queries";
-
-const TRANSIENT = new Set([0, 502, 503, 504]);
+import { delayOf, isPassing } from "@/lib/outage";
+import type { LiveStream } from "@/live/stream";
 
 /** The cache of what the server said. The live stream keeps it fresh, so that nothing polls fast. */
 export function makeQueryClient(): QueryClient {
@@ -19,10 +19,23 @@ export function makeQueryClient(): QueryClient {
     defaultOptions: {
       queries: {
         staleTime: 5_000,
-        retry: (failures, error) => failures < 3 && error instanceof ApiError && TRANSIENT.has(error.status),
-        retryDelay: (attempt) => Math.min(8_000, 500 * 2 ** attempt),
+        retry: (_failures, error) => isPassing(error),
+        retryDelay: delayOf,
       },
     },
   });
   return client;
+}
+
+/** Repeats what failed as soon as the stream is heard again, rather than at the next try. Returns how to stop. */
+export function repeatAfterOutages(client: QueryClient, stream: LiveStream): () => void {
+  let lost = false;
+  const failed = { predicate: (query: Query) => query.state.status === "error" || query.state.fetchFailureCount > 0 };
+  return stream.subscribe(() => {
+    const { state } = stream.status();
+    if (state === "reconnecting") lost = true;
+    if (state !== "live" || !lost) return;
+    lost = false;
+    void client.cancelQueries(failed).then(() => client.refetchQueries({ ...failed, type: "active" }));
+  });
 }

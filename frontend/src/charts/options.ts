@@ -1,6 +1,7 @@
 import type { RefObject } from "react";
 import type uPlot from "uplot";
 import { compact, value } from "@/lib/format";
+import { marks } from "./marks";
 import { tooltip } from "./tooltip";
 import type { PlotProps } from "./types";
 
@@ -62,7 +63,7 @@ export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlo
           stroke: one.edge ? "transparent" : one.color,
           width: one.edge ? 0 : (one.width ?? 1.5),
           ...(one.dash ? { dash: one.dash } : {}),
-          spanGaps: true,
+          spanGaps: !one.gaps,
           points: one.dots
             ? { show: true, size: 5, fill: one.color, stroke: one.color }
             : { show: !one.edge, filter: lonely },
@@ -71,7 +72,7 @@ export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlo
     ],
     bands: (props.bands ?? []).map((band) => ({ series: [band.high + 1, band.low + 1], fill: band.fill })),
     hooks: { setSelect: [(u) => select(u, latest)] },
-    plugins: [tooltip(latest, yFormat)],
+    plugins: [tooltip(latest, yFormat), marks(latest, host)],
   };
 }
 

@@ -32,7 +32,9 @@ export function tooltip(latest: RefObject<PlotProps>, yFormat: (y: number) => st
         const hovered = u.over.matches(":hover");
         box.hidden = !hovered || index === null || index === undefined;
         if (box.hidden || index === null || index === undefined) return;
-        fill(box, latest.current.xFormat(u.data[0][index] ?? 0), linesAt(u, index, latest.current), yFormat);
+        const { xFormat, note } = latest.current;
+        const head = [xFormat(u.data[0][index] ?? 0), note?.(index) ?? ""];
+        fill(box, head, linesAt(u, index, latest.current), yFormat);
         place(u, box);
       },
     },
@@ -63,7 +65,12 @@ function nearest(u: uPlot, series: number, index: number): number | null {
   return null;
 }
 
-function fill(box: HTMLElement, head: string, lines: readonly Line[], yFormat: (y: number) => string): void {
+function fill(
+  box: HTMLElement,
+  [head = "", note = ""]: string[],
+  lines: readonly Line[],
+  yFormat: (y: number) => string,
+): void {
   const title = document.createElement("strong");
   title.textContent = head;
   const rows = lines.slice(0, MOST_LINES).map((line) => {
@@ -82,7 +89,9 @@ function fill(box: HTMLElement, head: string, lines: readonly Line[], yFormat: (
     more.textContent = `${lines.length - MOST_LINES} more`;
     rows.push(more);
   }
-  box.replaceChildren(title, ...rows);
+  const remark = document.createElement("small");
+  remark.textContent = note;
+  box.replaceChildren(title, ...(note ? [remark] : []), ...rows);
 }
 
 function place(u: uPlot, box: HTMLElement): void {

@@ -1,5 +1,11 @@
-/** What a chart draws: columns over one common x. */
-export type PlotData = [x: number[], ...columns: (number | null)[][]];
+/** What a chart draws: columns over one common x. `null` is an explicit gap, `undefined` a place that the column does not cover. */
+export type PlotData = [x: number[], ...columns: (number | null | undefined)[][]];
+
+/** A place on x that is marked from top to bottom. */
+export interface PlotMark {
+  x: number;
+  label: string;
+}
 
 export interface PlotSeries {
   label: string;
@@ -12,6 +18,8 @@ export interface PlotSeries {
   silent?: boolean;
   /** Dots at the points. */
   dots?: boolean;
+  /** A `null` breaks the line; without it the line goes on to the next point. */
+  gaps?: boolean;
 }
 
 export interface PlotBand {
@@ -44,4 +52,7 @@ export interface PlotProps {
   /** Visible range of x, where the page fixes it. */
   range?: { start: number | undefined; end: number | undefined };
   log?: boolean;
+  marks?: readonly PlotMark[];
+  /** A line below the tooltip's heading about the point at this index. */
+  note?: (index: number) => string | null;
 }

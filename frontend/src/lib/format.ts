@@ -44,16 +44,19 @@ export function value(x: number | string | null | undefined, digits = 4): string
 }
 
 /** Decimals that a value with this spread deserves: two significant digits of the spread. */
-export function decimalsFor(spread: number): number {
-  if (!Number.isFinite(spread) || spread <= 0) return 1;
+function decimalsFor(spread: number): number {
   return Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(spread))));
 }
 
-/** A mean in the digits that its spread allows: `482.3` beside `± 12.1`, `482` beside `± 120`. */
+/**
+ * A mean in the digits that its spread allows: `482.3` beside `± 1.2`, `482` beside `± 120`. Without a spread, or with one of 0,
+ * in four significant digits: nothing is known that would allow fewer.
+ */
 export function score(mean: number | string | null | undefined, spread: number | string | null | undefined): string {
-  const number = toNumber(mean);
-  if (mean === null || mean === undefined || !Number.isFinite(number)) return value(mean ?? null);
-  return withMinus(number.toFixed(Math.min(decimalsFor(toNumber(spread)), 3)));
+  const [number, width] = [toNumber(mean), toNumber(spread)];
+  if (!Number.isFinite(number) || !Number.isFinite(width) || width <= 0) return value(mean);
+  const shown = withMinus(number.toFixed(decimalsFor(width)));
+  return /[1-9]/.test(shown) ? shown : shown.replace(MINUS, "");
 }
 
 /** `42 s`, `3 min 05 s`, `2 h 14 min`, `3 d 4 h`. */

@@ -4,6 +4,7 @@
  */
 import type { SeriesResult } from "@/api/types";
 import { type Chain, isSuperseded, NO_CHAIN } from "./chain";
+import { LatestValues } from "./latest";
 import { type Axis, type PointColumns, SeriesRing } from "./ring";
 
 export interface Curve {
@@ -38,6 +39,7 @@ const PAINT_INTERVAL = 100;
 
 export class RunCurves {
   readonly runId: string;
+  readonly latest = new LatestValues();
   readonly #rings = new Map<string, SeriesRing>();
   readonly #history = new Map<string, History>();
   readonly #ghosts = new Map<string, History>();
@@ -89,6 +91,7 @@ export class RunCurves {
 
   append(series: string, points: PointColumns): void {
     this.#ringOf(series).push(points);
+    this.latest.points(series, points);
     this.#held += points.env_step.length;
     if (this.#awaited > 0) this.#catchUp();
     else this.#touch(series);

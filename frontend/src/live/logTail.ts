@@ -2,6 +2,7 @@
 import { ApiError } from "@/api/client";
 import { logPage } from "@/api/queries";
 import type { LogLine, LogPage } from "@/api/types";
+import { delayOf, isPassing } from "@/lib/outage";
 
 const MOST_LINES = 50_000;
 
@@ -18,6 +19,8 @@ export class LogTail {
   #state: LogState = { lines: [], loading: true, error: null, cut: false };
   #last = 0;
   #reading: AbortController | null = null;
+  #failures = 0;
+  #again: ReturnType<typeof setTimeout> | undefined;
   readonly #listeners = new Set<() => void>();
 
   constructor(runId: string) {
@@ -35,6 +38,7 @@ export class LogTail {
   open(): () => void {
     void this.#read();
     return () => {
+      clearTimeout(this.#again);
       this.#reading?.abort();
       this.#reading = null;
     };
@@ -55,6 +59,7 @@ export class LogTail {
 
   async #read(): Promise<void> {
     if (this.#reading !== null) return;
+    clearTimeout(this.#again);
     const reading = new AbortController();
     this.#reading = reading;
     try {
@@ -64,6 +69,7 @@ export class LogTail {
         this.#add(page.lines.filter((line) => line.n > this.#last));
         complete = page.complete || page.lines.length === 0;
       }
+      this.#failures = 0;
       this.#set({ ...this.#state, loading: false, error: null });
     } catch (error) {
       if (reading.signal.aborted) return;
@@ -72,6 +78,8 @@ export class LogTail {
         loading: false,
         error: error instanceof ApiError ? error : new ApiError({ status: 0 }),
       });
+      if (isPassing(this.#state.error)) this.#again = setTimeout(() => void this.#read(), delayOf(this.#failures));
+      this.#failures += 1;
     } finally {
       if (this.#reading === reading) this.#reading = null;
     }

@@ -2,6 +2,7 @@ import { useEffect, useReducer, useRef, useState } from "react";
 import { ApiError } from "@/api/client";
 import { querySeries } from "@/api/queries";
 import type { LiveEvent, SeriesQuery } from "@/api/types";
+import { delayOf, isPassing } from "@/lib/outage";
 import type { Chain } from "./chain";
 import type { RunCurves, View } from "./curves";
 import { useLive, useStream } from "./hooks";
@@ -57,6 +58,7 @@ export function useRunCurves(options: Options): RunCurvesState {
   const [error, setError] = useState<ApiError | null>(null);
   const [generation, reload] = useReducer((n: number) => n + 1, 0);
   const refreshing = useRef(false);
+  const failures = useRef(0);
   const mode = useRef({ exactAllowed: true, exact: false, fence: 0 });
   const latest = useRef({ names, view, live: options.live, onLoaded: options.onLoaded });
   latest.current = { names, view, live: options.live, onLoaded: options.onLoaded };
@@ -74,17 +76,26 @@ export function useRunCurves(options: Options): RunCurvesState {
       stream.detach();
       mode.current = { ...mode.current, exact, fence: 0 };
       curves.reset(latest.current.names ?? [], found.history, found.ghosts);
+      if (latest.current.view.end === undefined) curves.latest.history(found.history.series);
       if (exact) curves.awaitReplay(found.points);
       refreshing.current = false;
+      failures.current = 0;
       setLoaded({ generation, after: exact ? 0 : found.cursor, floor: found.cursor });
       setError(null);
       latest.current.onLoaded();
     };
+    let again: ReturnType<typeof setTimeout> | undefined;
     load().catch((reason: unknown) => {
-      if (!abort.signal.aborted)
-        setError(reason instanceof ApiError ? reason : new ApiError({ status: 0, detail: String(reason) }));
+      if (abort.signal.aborted) return;
+      const problem = reason instanceof ApiError ? reason : new ApiError({ status: 0, detail: String(reason) });
+      setError(problem);
+      if (isPassing(problem)) again = setTimeout(reload, delayOf(failures.current));
+      failures.current += 1;
     });
-    return () => abort.abort();
+    return () => {
+      clearTimeout(again);
+      abort.abort();
+    };
   }, [id, ready, generation, curves, stream]);
 
   // Buckets are made for one axis and range: another view needs others. Exact points serve every view.

@@ -1,32 +1,32 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { useClipboard } from "@mantine/hooks";
 import type { CSSProperties, ReactNode } from "react";
-import { percent, score, value } from "@/lib/format";
 import classes from "./Bits.module.css";
 import { IconCheck, IconCopy } from "./icons";
 
-/** A thin bar; `fraction` outside of [0, 1] or `null` shows an empty one. */
-export function ProgressBar({
-  fraction,
-  alive = false,
-  label,
-}: {
-  fraction: number | null;
-  alive?: boolean;
+interface ProgressBarProps {
+  /** In [0, 1]; `null` where it is not known: no bar, and no number for screen readers. */
+  share: number | null;
+  tone: "alive" | "done" | "still";
   label?: string;
-}) {
-  const width = `${Math.min(1, Math.max(0, fraction ?? 0)) * 100}%`;
+  text: string;
+}
+
+/** A thin bar. */
+export function ProgressBar({ share, tone, text, label = "Progress" }: ProgressBarProps) {
+  const known = share === null ? null : Math.min(1, Math.max(0, share));
   return (
     <span
       className={classes.progress}
       role="progressbar"
-      aria-label={label ?? "Progress"}
+      aria-label={label}
       aria-valuemin={0}
       aria-valuemax={100}
-      aria-valuenow={Math.round((fraction ?? 0) * 100)}
-      aria-valuetext={percent(fraction)}
+      aria-valuenow={known === null ? undefined : Math.floor(known * 100)}
+      aria-valuetext={text}
+      data-unknown={known === null || undefined}
     >
-      <span className={alive ? classes.alive : classes.fill} style={{ width }} />
+      {known !== null && <span className={classes[tone]} style={{ width: `${known * 100}%` }} />}
     </span>
   );
 }
@@ -35,28 +35,6 @@ export function ProgressBar({
 export function Dot({ color, hollow = false }: { color: string; hollow?: boolean }) {
   return (
     <span className={classes.dot} style={hollow ? { boxShadow: `inset 0 0 0 2px ${color}` } : { background: color }} />
-  );
-}
-
-interface ScoreProps {
-  mean: number | string;
-  spread: number | string;
-  n?: number | undefined;
-  unit?: string;
-}
-
-/** A mean with its spread and how many it is over: a score without n says nothing. */
-export function ScoreText({ mean, spread, n, unit = "n" }: ScoreProps) {
-  return (
-    <span className={classes.score}>
-      <b>{score(mean, spread)}</b>
-      <span className="faint"> ± {value(spread, 2)}</span>
-      {n !== undefined && (
-        <span className={classes.n}>
-          {unit} = {n}
-        </span>
-      )}
-    </span>
   );
 }
 

@@ -92,7 +92,7 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
   const body = useRef<HTMLTableSectionElement>(null);
   const { first, last, before, after, scrollTo } = useVisible(model.length, body);
   const selected = useRowKeys(
-    model.length,
+    useMemo(() => model.map((row) => row.id), [model]),
     onOpen && ((index) => onOpen((model[index] as (typeof model)[number]).original)),
     scrollTo,
   );

@@ -1,5 +1,6 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
+import { isPassing } from "@/lib/outage";
 import { CodeBlock } from "./Bits";
 import classes from "./Empty.module.css";
 import { IconRefresh } from "./icons";
@@ -41,6 +42,7 @@ export function Failure({ error, retry, small = false }: { error: Explained; ret
     <div className={small ? classes.small : classes.empty} role="alert">
       <strong className={classes.title}>{error.status === 404 ? "Not found" : "This could not be loaded"}</strong>
       <p className={classes.text}>{error.message}</p>
+      {isPassing(error) && <p className={classes.request}>It is tried again by itself every few seconds.</p>}
       {error.requestId && (
         <p className={classes.request}>
           request <code>{error.requestId}</code>
@@ -54,7 +56,7 @@ export function Failure({ error, retry, small = false }: { error: Explained; ret
       )}
       {retry && (
         <Button variant="default" leftSection={<IconRefresh size={14} />} onClick={retry}>
-          Try again
+          {isPassing(error) ? "Try now" : "Try again"}
         </Button>
       )}
     </div>

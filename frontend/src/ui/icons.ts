@@ -1,6 +1,7 @@
 /** The icons in use, each from its own module: the package's index would pull six thousand into every build. */
 export { default as IconAlertTriangle } from "@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs";
 export { default as IconArchive } from "@tabler/icons-react/dist/esm/icons/IconArchive.mjs";
+export { default as IconArchiveOff } from "@tabler/icons-react/dist/esm/icons/IconArchiveOff.mjs";
 export { default as IconArrowDown } from "@tabler/icons-react/dist/esm/icons/IconArrowDown.mjs";
 export { default as IconArrowsMaximize } from "@tabler/icons-react/dist/esm/icons/IconArrowsMaximize.mjs";
 export { default as IconArrowsMinimize } from "@tabler/icons-react/dist/esm/icons/IconArrowsMinimize.mjs";

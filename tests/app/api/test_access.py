@@ -1,6 +1,7 @@
 """Every route is closed unless the literal list says otherwise; credentials, cookies, CSRF."""
 
 import contextlib
+from pathlib import Path
 
 import pytest
 from fastapi.routing import iter_route_contexts
@@ -10,13 +11,21 @@ from app.api.body import body_model
 from app.api.limits import AccountRate, LoginRate
 from app.api.openapi import need_of
 from app.api.query import dependants
+from app.db.models.projects import Membership
 from app.main import create_app
+from app.services import access
 from app.settings import Settings
-from tests.app.api.serving import ORIGIN, Served
+from tests.app.api.serving import ORIGIN, Served, serve
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PUBLIC = {("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/v1/session"), ("POST", "/api/v1/session:redeem")}
+PUBLIC = {
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/api/v1/session:options"),
+    ("POST", "/api/v1/session"),
+    ("POST", "/api/v1/session:redeem"),
+}
 SUBSTITUTES = {"experiment_id", "run_id", "job_id", "attempt_id", "worker_id", "token_id", "artifact_id"}
 
 
@@ -50,7 +59,7 @@ async def test_the_public_list_is_short_and_every_other_route_names_its_need() -
         if need_of(context) is None
     }
     assert open_routes == PUBLIC
-    assert len(PUBLIC) <= 4
+    assert len(PUBLIC) <= 5
 
 
 async def test_no_body_is_read_before_the_caller_may_send_one() -> None:
@@ -114,6 +123,18 @@ async def test_a_browser_login_needs_its_own_pages_for_changes(shared: Served) -
             {**good, "Sec-Fetch-Site": "same-site"},
         ):
             assert (await client.post(path, headers=headers)).status_code == 403, headers
+
+
+async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(database_url: str, tmp_path: Path) -> None:
+    """Line 15.24: the page wanted a password that nobody had set."""
+    async with serve(database_url, tmp_path) as served, served.client() as client:
+        assert (await client.get("/api/v1/session:options")).json() == {"password": False}
+        async with served.database.write() as session:
+            membership = Membership(project_id=served.world.project_id, user_id=served.world.admin.user_id, role="admin")
+            code = await access.make_link(session, membership, 3_600)
+        body = {"code": code, "password": "a long enough one"}
+        assert (await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})).status_code == 201
+        assert (await client.get("/api/v1/session:options")).json() == {"password": True}
 
 
 async def test_a_login_ends_with_its_session_and_its_link_works_once(shared: Served) -> None:

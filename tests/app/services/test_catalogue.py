@@ -15,16 +15,11 @@ from palestra.contract.queries import SeriesQuery
 from palestra.contract.work_order import Catalogue
 from tests.support import records
 from tests.support.storing import Storing
-from tests.support.world import TINY_CODE, WALK_CODE, World, catalogue, definition, submission, walking
+from tests.support.world import TINY_CODE, WALK_CODE, World, catalogue, definition, submission, supervised, walking
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
     return definition(agent={"name": "tiny", "parameters": {}}, **changes)
-
-
-def supervised() -> dict[str, Any]:
-    named = {member: {"name": name} for member, name in (("estimator", "mlp"), ("train_input", "rows"), ("evaluation_input", "rows"))}
-    return {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **named}
 
 
 async def test_a_registered_agent_is_stored_with_its_code_and_its_defaults(world: World) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from app.metrics.groups import summarise
+from app.metrics.groups import carry_forward, summarise
 
 matrices = hn.arrays(
     np.float64, st.tuples(st.integers(1, 6), st.integers(1, 8)), elements=st.one_of(st.floats(-1e6, 1e6), st.just(float("nan")))
@@ -24,7 +24,7 @@ def test_statistics_equal_those_of_each_column_alone(means: np.ndarray) -> None:
             continue
         assert found.mean[column] == pytest.approx(runs.mean(), abs=1e-6)
         assert found.median[column] == pytest.approx(np.median(runs), abs=1e-6)
-        assert found.stdev[column] == pytest.approx(runs.std(ddof=1) if len(runs) > 1 else 0.0, abs=1e-6)
+        assert found.stdev[column] == pytest.approx(runs.std(ddof=1) if len(runs) > 1 else np.nan, abs=1e-6, nan_ok=True)
         assert (found.min[column], found.max[column]) == (runs.min(), runs.max())
 
 
@@ -50,3 +50,42 @@ def test_a_run_without_data_does_not_change_the_others() -> None:
     with_an_empty_one = np.vstack([runs, np.full((1, 30), np.nan)])
     np.testing.assert_array_equal(summarise(runs).low, summarise(with_an_empty_one).low)
     np.testing.assert_array_equal(summarise(runs).mean, summarise(with_an_empty_one).mean)
+
+
+NAN = float("nan")
+
+
+class TestCarryForward:
+    """Line 15.21: a seed that stops at its target leaves the mean, so that a curve which reached 450 falls to 306."""
+
+    MEANS = np.array([[100.0, 450.0, NAN, NAN, NAN], [90.0, 300.0, NAN, 306.0, NAN], [80.0, NAN, NAN, 294.0, NAN]])
+
+    def test_a_run_that_is_over_counts_on_with_its_last_value_where_others_have_points(self) -> None:
+        means, carried = carry_forward(self.MEANS, [(1, 450.0), None, None])
+        np.testing.assert_array_equal(means[0], [100.0, 450.0, NAN, 450.0, NAN])
+        np.testing.assert_array_equal(means[1:], self.MEANS[1:])
+        assert carried.tolist() == [0, 0, 0, 1, 0]
+        assert summarise(means).mean[3] == pytest.approx(350.0)
+        assert summarise(self.MEANS).mean[3] == pytest.approx(300.0)
+
+    def test_a_gap_before_the_end_and_a_run_that_goes_on_are_left_alone(self) -> None:
+        means, carried = carry_forward(self.MEANS, [(1, 450.0), None, (3, 294.0)])
+        assert np.isnan(means[2, 1])
+        assert np.isnan(means[:, 4]).all(), "nothing is carried beyond the last measured point"
+        assert carried.tolist() == [0, 0, 0, 1, 0]
+
+    def test_a_run_that_ended_before_the_range_counts_in_all_of_it(self) -> None:
+        means, carried = carry_forward(np.array([[NAN, NAN], [7.0, 8.0]]), [(-1, 5.0), None])
+        np.testing.assert_array_equal(means, [[5.0, 5.0], [7.0, 8.0]])
+        assert carried.tolist() == [1, 1]
+
+    @given(matrices)
+    def test_without_a_run_that_is_over_nothing_changes(self, means: np.ndarray) -> None:
+        same, carried = carry_forward(means, [None] * len(means))
+        np.testing.assert_array_equal(same, means)
+        assert not carried.any()
+
+
+def test_one_run_has_no_spread() -> None:
+    """Line 15.20: a standard deviation of one run is unknown, not 0."""
+    assert np.isnan(summarise(np.array([[5.0]])).stdev).all()

@@ -3,9 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { jobsQuery, poolsQuery } from "@/api/queries";
+import { jobsQuery, type OpenJobs, poolsQuery } from "@/api/queries";
 import type { Job } from "@/api/types";
-import { plural } from "@/lib/format";
+import { count, plural } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
 import { Empty, Failure } from "@/ui/Empty";
 import { Page, Panel } from "@/ui/Page";
@@ -21,25 +22,22 @@ export function QueuePage() {
   const query = useQuery({ ...jobsQuery, refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
   useFreshCluster("queue");
-  const jobs = useMemo(() => query.data ?? [], [query.data]);
+  const problem = problemOf(query);
+  const jobs = useMemo(() => query.data?.jobs ?? [], [query.data]);
   const waiting = useMemo(() => jobs.filter((job) => WAITING.has(job.state)).sort(byPlace), [jobs]);
   const held = useMemo(() => jobs.filter((job) => HELD.has(job.state)), [jobs]);
   const active = useMemo(() => jobs.filter((job) => !WAITING.has(job.state) && !HELD.has(job.state)), [jobs]);
   return (
     <Page title="Queue" facts={<PoolStrip pools={pools.data ?? []} />}>
-      {query.isPending ? (
-        <Skeleton height={280} radius={10} />
-      ) : query.isError && jobs.length === 0 ? (
+      {problem !== null && query.data === undefined ? (
         <Panel>
-          <Failure error={query.error as ApiError} retry={() => void query.refetch()} />
+          <Failure error={problem as ApiError} retry={() => void query.refetch()} />
         </Panel>
+      ) : query.isPending ? (
+        <Skeleton height={280} radius={10} />
       ) : (
         <>
-          <Panel
-            title="Waiting"
-            flush
-            aside={waiting.length > 0 && <span className="faint">{plural(waiting.length, "job")}</span>}
-          >
+          <Panel title="Waiting" flush aside={waiting.length > 0 && <Count jobs={waiting} cut={query.data?.cut} />}>
             {waiting.length === 0 ? (
               <Empty
                 title={active.length > 0 ? "Nothing waits" : "The queue is empty"}
@@ -54,12 +52,12 @@ export function QueuePage() {
             )}
           </Panel>
           {active.length > 0 && (
-            <Panel title="Working" flush aside={<span className="faint">{plural(active.length, "job")}</span>}>
+            <Panel title="Working" flush aside={<Count jobs={active} cut={query.data?.cut} />}>
               <Jobs label="Working jobs" rows={active} kind="active" />
             </Panel>
           )}
           {held.length > 0 && (
-            <Panel title="Paused" flush aside={<span className="faint">{plural(held.length, "job")}</span>}>
+            <Panel title="Paused" flush aside={<Count jobs={held} cut={query.data?.cut} />}>
               <Jobs label="Paused jobs" rows={held} kind="held" />
             </Panel>
           )}
@@ -67,6 +65,12 @@ export function QueuePage() {
       )}
     </Page>
   );
+}
+
+/** How many there are; "500+" where only the first were read. */
+function Count({ jobs, cut }: { jobs: readonly Job[]; cut: OpenJobs["cut"] | undefined }) {
+  const more = jobs.some((job) => cut?.has(job.state));
+  return <span className="faint">{more ? `${count(jobs.length)}+ jobs` : plural(jobs.length, "job")}</span>;
 }
 
 function Jobs({ label, rows, kind }: { label: string; rows: readonly Job[]; kind: "waiting" | "active" | "held" }) {

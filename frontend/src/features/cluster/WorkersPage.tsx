@@ -5,6 +5,7 @@ import type { ApiError } from "@/api/client";
 import { jobsQuery, poolsQuery, workersQuery } from "@/api/queries";
 import type { Job, Worker } from "@/api/types";
 import { ago, bytes, moment, shortId } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
 import { Empty, Failure } from "@/ui/Empty";
 import { Page, Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/State";
@@ -21,15 +22,16 @@ export function WorkersPage() {
   const jobs = useQuery(jobsQuery);
   useFreshCluster("workers");
   const workers = query.data ?? [];
-  const byId = new Map((jobs.data ?? []).map((job) => [job.id, job]));
+  const problem = problemOf(query);
+  const byId = new Map((jobs.data?.jobs ?? []).map((job) => [job.id, job]));
   return (
     <Page title="Workers" facts={<PoolStrip pools={pools.data ?? []} />}>
-      {query.isPending ? (
-        <Skeleton height={200} radius={10} />
-      ) : query.isError && workers.length === 0 ? (
+      {problem !== null && query.data === undefined ? (
         <Panel>
-          <Failure error={query.error as ApiError} retry={() => void query.refetch()} />
+          <Failure error={problem as ApiError} retry={() => void query.refetch()} />
         </Panel>
+      ) : query.isPending ? (
+        <Skeleton height={200} radius={10} />
       ) : workers.length === 0 ? (
         <Panel>
           <Empty

@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { actOnJob, type JobVerb } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job } from "@/api/types";
-import { ago, moment, scheduleName } from "@/lib/format";
+import { ago, count, moment, plural, scheduleName } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
 import { StateBadge } from "@/ui/State";
@@ -40,7 +40,7 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
     width: 80,
     align: "right",
     hide: "narrow",
-    cell: (job) => job.attempts || "–",
+    cell: (job) => count(job.attempts),
   };
   const since: Column<Job> = {
     id: "since",
@@ -81,8 +81,9 @@ export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {
 }
 
 function needs(job: Job): string {
-  const { gpus, cpu_threads } = job.resources;
-  return gpus ? `${gpus} GPU${gpus > 1 ? "s" : ""}` : `${cpu_threads ?? 1} CPU`;
+  const { gpus, cpu_threads: threads } = job.resources;
+  if (gpus) return plural(gpus, "GPU");
+  return threads === undefined ? "–" : plural(threads, "thread");
 }
 
 function JobButton({ job }: { job: Job }) {

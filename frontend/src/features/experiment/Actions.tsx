@@ -2,11 +2,11 @@ import { Button, Menu, Modal } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { actOnJob, archive, type JobVerb } from "@/api/actions";
+import { actOnJob, archive, type JobVerb, unarchive } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Experiment, Run } from "@/api/types";
 import { plural } from "@/lib/format";
-import { IconArchive, IconBan, IconDots, IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
+import { IconArchive, IconArchiveOff, IconBan, IconDots, IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
 import { undoable } from "@/ui/undo";
 
 const PAUSABLE = ["running", "queued"];
@@ -29,7 +29,15 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
     onSettled: refresh,
     onError: (error) => notifications.show({ color: "red", title: "Not all of it worked", message: error.message }),
   });
-  const put = useMutation({ mutationFn: () => archive(experiment.id), onSettled: refresh });
+  const put = useMutation({
+    mutationFn: (away: boolean) => (away ? archive(experiment.id) : unarchive(experiment.id)),
+    onSettled: () => Promise.all([refresh(), client.invalidateQueries({ queryKey: keys.experiments })]),
+    onError: (error) => notifications.show({ color: "red", title: "Not done", message: error.message }),
+    onSuccess: (_, away) =>
+      away
+        ? undoable("Archived: the list shows it only among the archived ones", () => put.mutate(false))
+        : undoable("Back in the list", () => put.mutate(true)),
+  });
   const pausable = inStates(PAUSABLE);
   const resumable = inStates(["paused"]);
   const cancellable = inStates(CANCELLABLE);
@@ -77,13 +85,15 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
           >
             Cancel {plural(cancellable.length, "run")}…
           </Menu.Item>
-          <Menu.Item
-            leftSection={<IconArchive size={15} />}
-            disabled={experiment.archived_at !== null}
-            onClick={() => put.mutate()}
-          >
-            Archive
-          </Menu.Item>
+          {experiment.archived_at === null ? (
+            <Menu.Item leftSection={<IconArchive size={15} />} onClick={() => put.mutate(true)}>
+              Archive
+            </Menu.Item>
+          ) : (
+            <Menu.Item leftSection={<IconArchiveOff size={15} />} onClick={() => put.mutate(false)}>
+              Take out of the archive
+            </Menu.Item>
+          )}
         </Menu.Dropdown>
       </Menu>
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel ${plural(cancellable.length, "run")}?`}>

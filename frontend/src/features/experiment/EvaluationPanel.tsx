@@ -2,11 +2,12 @@ import { SegmentedControl, Skeleton, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Suspense, useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { reading } from "@/api/definition";
+import { type Reading, reading } from "@/api/definition";
 import { seriesQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { Plot } from "@/charts";
-import { clock, compact, value } from "@/lib/format";
+import { clock, compact, plural, value } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
 import { Empty, Failure } from "@/ui/Empty";
 import { Panel } from "@/ui/Page";
 import { useScheme } from "@/ui/scheme";
@@ -31,8 +32,10 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
   const axis = search.x ?? counter;
   const evaluated = useMemo(() => runs.filter((run) => run.latest_evaluation !== null), [runs]);
   const shown = useMemo(() => evaluated.filter((run) => !search.hide?.includes(run.seed)), [evaluated, search.hide]);
-  const request = useMemo(() => evaluationRequest(experiment, shown, axis), [experiment, shown, axis]);
+  const carry = search.carry ?? false;
+  const request = useMemo(() => evaluationRequest(experiment, shown, axis, carry), [experiment, shown, axis, carry]);
   const query = useQuery({ ...seriesQuery(request), enabled: shown.length > 0 });
+  const problem = problemOf(query);
   const seeds = search.seeds !== "hide";
   const plot = useMemo(
     () => (query.data ? evaluationPlot(query.data, experiment.id, runs, scheme, seeds) : null),
@@ -48,6 +51,14 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
             <button type="button" className={classes.link} onClick={() => change({ start: undefined, end: undefined })}>
               Reset zoom
             </button>
+          )}
+          {(carry || endEarly(shown, counter)) && (
+            <Switch
+              label="Carry forward"
+              title="Seeds that have succeeded stay in the mean with their last value, instead of leaving it"
+              checked={carry}
+              onChange={(e) => change({ carry: e.currentTarget.checked || undefined })}
+            />
           )}
           <Switch
             label="Seeds"
@@ -65,8 +76,8 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
         </>
       }
     >
-      {query.isError && !plot ? (
-        <Failure small error={query.error as ApiError} retry={() => void query.refetch()} />
+      {problem !== null && !plot ? (
+        <Failure small error={problem as ApiError} retry={() => void query.refetch()} />
       ) : evaluated.length === 0 ? (
         <Empty small title="No evaluation yet">
           {firstEvaluation(experiment)}
@@ -86,18 +97,33 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
             onZoom={(range) => change({ start: round(range?.start), end: round(range?.end) })}
             range={{ start: search.start, end: search.end }}
           />
-          <Legend shown={shown.length} seeds={seeds} fewer={plot.series.some((one) => one.dash)} />
+          <Legend n={plot.n} seeds={seeds} carry={carry} fewer={plot.series.some((one) => one.dash)} />
         </Suspense>
       )}
     </Panel>
   );
 }
 
-function Legend({ shown, seeds, fewer }: { shown: number; seeds: boolean; fewer: boolean }) {
+/** Whether a run has succeeded that others went on after. */
+function endEarly(runs: readonly Run[], counter: Reading["counter"]): boolean {
+  const last = Math.max(...runs.map((run) => run.latest_evaluation?.[counter] ?? 0));
+  return runs.some((run) => run.state === "succeeded" && (run.latest_evaluation?.[counter] ?? last) < last);
+}
+
+interface LegendProps {
+  n: { least: number; most: number };
+  seeds: boolean;
+  carry: boolean;
+  fewer: boolean;
+}
+
+function Legend({ n, seeds, carry, fewer }: LegendProps) {
+  const over = n.least === n.most ? plural(n.most, "seed") : `${n.least} to ${plural(n.most, "seed")}`;
   const entries = [
-    { look: classes.bold, text: `mean over ${shown === 1 ? "1 seed" : `${shown} seeds`}`, on: true },
+    { look: classes.bold, text: `mean over ${over}${carry ? ", succeeded ones carried forward" : ""}`, on: true },
     { look: classes.dashed, text: "where only some seeds have a value", on: fewer },
-    { look: classes.band, text: "95 % bootstrap interval of the mean", on: shown >= 3 },
+    { look: classes.mark, text: "n, the number of seeds, changes", on: n.least !== n.most },
+    { look: classes.band, text: "95 % bootstrap interval of the mean, from 3 seeds on", on: n.most >= 3 },
     { look: classes.thin, text: "each seed", on: seeds },
   ];
   return (

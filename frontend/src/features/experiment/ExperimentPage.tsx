@@ -2,15 +2,16 @@ import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import type { ApiError } from "@/api/client";
-import { reading } from "@/api/definition";
 import { experimentQuery, experimentRunsQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { groupColor } from "@/lib/color";
-import { ago, moment, plural, toNumber } from "@/lib/format";
+import { ago, moment, plural } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
 import { tidy } from "@/lib/search";
-import { CopyButton, Dot, ScoreText } from "@/ui/Bits";
+import { CopyButton, Dot } from "@/ui/Bits";
 import { Failure } from "@/ui/Empty";
 import { Page, Panel } from "@/ui/Page";
+import { ScoreText } from "@/ui/Score";
 import { StateBadge } from "@/ui/State";
 import { useScheme } from "@/ui/scheme";
 import { Actions } from "./Actions";
@@ -27,17 +28,19 @@ export function ExperimentPage({ id }: { id: string }) {
   const experiment = useQuery(experimentQuery(id));
   const runs = useQuery(experimentRunsQuery(id));
   useFreshExperiment(id);
-  if (experiment.isPending) return <Waiting />;
-  if (experiment.isError && !experiment.data) {
+  const problem = problemOf(experiment) ?? problemOf(runs);
+  const missing = experiment.data === undefined || runs.data === undefined;
+  if (missing && problem === null) return <Waiting />;
+  if (missing) {
     return (
       <Page title="Experiment">
         <Panel>
-          <Failure error={experiment.error as ApiError} retry={() => void experiment.refetch()} />
+          <Failure error={problem as ApiError} retry={() => void Promise.all([experiment.refetch(), runs.refetch()])} />
         </Panel>
       </Page>
     );
   }
-  return <Loaded experiment={experiment.data} runs={runs.data ?? []} />;
+  return <Loaded experiment={experiment.data} runs={runs.data} />;
 }
 
 function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[] }) {
@@ -80,9 +83,6 @@ function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[
 
 function PageFacts({ experiment, runs }: { experiment: ExperimentDetail; runs: readonly Run[] }) {
   const score = experiment.latest_evaluation;
-  const { metric, sign } = reading(experiment.definition);
-  const mean = score === null ? 0 : sign * toNumber(score.mean);
-  const spread = score !== null && score.runs > 1 ? score.stdev : Math.abs(mean) / 20;
   return (
     <>
       <span>
@@ -91,7 +91,8 @@ function PageFacts({ experiment, runs }: { experiment: ExperimentDetail; runs: r
       <span>{plural(runs.length, "run")}</span>
       {score && (
         <span title="Over the latest evaluation of each run">
-          latest {metric} <ScoreText mean={mean} spread={spread} n={score.runs} />
+          latest {score.metric ?? "evaluation"}{" "}
+          <ScoreText mean={score.mean} spread={score.stdev} kind="sd" n={score.runs} of="run" />
         </span>
       )}
       <span title={moment(experiment.created_at)}>

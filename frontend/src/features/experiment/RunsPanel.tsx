@@ -4,7 +4,8 @@ import { useMemo } from "react";
 import { type Reading, reading, scoreOf } from "@/api/definition";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { memberColor } from "@/lib/color";
-import { percent, value } from "@/lib/format";
+import { value } from "@/lib/format";
+import { progressOf } from "@/lib/progress";
 import { DataTable } from "@/ui/DataTable";
 import { Empty } from "@/ui/Empty";
 import { Panel } from "@/ui/Page";
@@ -82,7 +83,8 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
 
 function Tile({ run, words, color }: { run: Run; words: Reading; color: string }) {
   const score = run.latest_evaluation ? scoreOf(run.latest_evaluation, words) : null;
-  const title = `seed ${run.seed}: ${run.state}, ${percent(run.progress.fraction)}${score === null ? "" : `, latest evaluation ${value(score)}`}`;
+  const { share, text, hint } = progressOf({ state: run.state, cause: run.cause, fraction: run.progress.fraction });
+  const title = `seed ${run.seed}: ${run.state}, ${hint ?? text}${score === null ? "" : `, latest evaluation ${value(score)}`}`;
   return (
     <li>
       <Link
@@ -93,7 +95,7 @@ function Tile({ run, words, color }: { run: Run; words: Reading; color: string }
         title={title}
         aria-label={title}
       >
-        <span className={classes.fill} style={{ width: `${(run.progress.fraction ?? 0) * 100}%` }} />
+        <span className={classes.fill} style={{ width: `${(share ?? 0) * 100}%` }} />
         <span className={classes.seed}>
           <i style={{ background: color }} />
           {run.seed}

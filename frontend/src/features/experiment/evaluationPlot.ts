@@ -1,23 +1,30 @@
 import { reading } from "@/api/definition";
 import type { ExperimentDetail, GridGroup, Run, SeriesQuery, SeriesResult } from "@/api/types";
-import type { PlotBand, PlotData, PlotSeries, PlotSource } from "@/charts";
+import type { PlotBand, PlotData, PlotMark, PlotSeries, PlotSource } from "@/charts";
 import { alpha, emphasis, groupColor, memberColor, type Scheme } from "@/lib/color";
+import { plural } from "@/lib/format";
 
 const MOST_BUCKETS = 1000;
 const PLAIN_BUCKETS = 300;
 const MOST_SELECTED = 1000;
+type Column = (number | null | undefined)[];
 type Axis = "env_step" | "update" | "episode" | "wall";
 
 /**
  * The query of the learning curve. Evaluations fall on multiples of a count, so over that counter the buckets are centred
  * on them: every evaluation gets its own bucket, and seeds that evaluate at the same step share one.
  */
-export function evaluationRequest(experiment: ExperimentDetail, runs: readonly Run[], axis: Axis): SeriesQuery {
+export function evaluationRequest(
+  experiment: ExperimentDetail,
+  runs: readonly Run[],
+  axis: Axis,
+  carry: boolean,
+): SeriesQuery {
   const { counter, evaluateEvery: every, series } = reading(experiment.definition);
   const ids = runs.slice(0, MOST_SELECTED).map((run) => run.id);
   const base: SeriesQuery = {
     select: ids.map((run_id) => ({ run_id, series })),
-    groups: ids.length > 0 ? [{ name: "mean", run_ids: ids as [string, ...string[]], series }] : [],
+    groups: ids.length > 0 ? [{ name: "mean", run_ids: ids, series, carry_forward: carry }] : [],
     x: axis,
     start: null,
     end: null,
@@ -35,6 +42,11 @@ interface EvaluationPlot {
   source: PlotSource;
   series: PlotSeries[];
   bands: PlotBand[];
+  /** Where the mean goes on over another number of seeds. */
+  marks: PlotMark[];
+  note(index: number): string | null;
+  /** Fewest and most seeds that the mean is over. */
+  n: { least: number; most: number };
 }
 
 /** Columns and looks of the chart: the band's edges, every seed, the mean on top. */
@@ -49,16 +61,18 @@ export function evaluationPlot(
   const strong = result.series.length > 1 ? emphasis(group, scheme) : base;
   const order = new Map(runs.map((run, index) => [run.id, { run, index }]));
   const mean = result.groups[0];
-  const columns: (number | null)[][] = [];
+  const columns: Column[] = [];
   const series: PlotSeries[] = [];
   const bands: PlotBand[] = [];
-  const add = (column: (number | null)[], look: PlotSeries) => {
+  const add = (column: Column, look: PlotSeries) => {
     columns.push(column);
     series.push(look);
   };
   if (mean) {
-    add(mean.high, { label: "high", color: base, edge: true });
-    add(mean.low, { label: "low", color: base, edge: true });
+    // Between points the band goes on; where a mean is over fewer than three seeds there is none.
+    const edge = (column: (number | null)[]) => column.map((y, i) => (mean.n[i] === 0 ? undefined : y));
+    add(edge(mean.high), { label: "high", color: base, edge: true, gaps: true });
+    add(edge(mean.low), { label: "low", color: base, edge: true, gaps: true });
     bands.push({ high: 0, low: 1, fill: alpha(base, scheme === "light" ? 0.16 : 0.22) });
   }
   const dots = result.grid.length <= 40;
@@ -75,9 +89,50 @@ export function evaluationPlot(
       add(some, { label: "mean of fewer seeds", color: strong, width: 2.2, dash: [5, 4] });
     add(all, { label: "mean", color: strong, width: 2.6, dots });
   }
-  const data = trimmed([result.grid, ...columns]);
+  const kept = filled(columns, result.grid);
+  const pick = <Item>(column: readonly Item[]) => kept.map((i) => column[i] as Item);
+  const data: PlotData = [pick(result.grid), ...columns.map(pick)];
+  const counts = mean
+    ? kept.map((i) => ({ x: result.grid[i] ?? 0, n: mean.n[i] ?? 0, carried: mean.carried[i] ?? 0 }))
+    : [];
   const points = result.series.reduce((sum, one) => sum + one.points, 0);
-  return { source: { read: () => ({ data, points }), watch: () => () => undefined }, series, bands };
+  return {
+    source: { read: () => ({ data, points }), watch: () => () => undefined },
+    series,
+    bands,
+    marks: changes(counts),
+    note: (index) => remark(counts[index], result.series.length),
+    n: range(counts),
+  };
+}
+
+interface Count {
+  x: number;
+  /** Runs that the mean is over. */
+  n: number;
+  /** Those of them that are over and count with their last value. */
+  carried: number;
+}
+
+/** Half-way between two points of the mean that are over different numbers of runs. */
+export function changes(counts: readonly Count[]): PlotMark[] {
+  const known = counts.filter((one) => one.n > 0);
+  return known.flatMap((one, i) => {
+    const before = known[i - 1];
+    if (before === undefined || before.n === one.n) return [];
+    return [{ x: (before.x + one.x) / 2, label: `n = ${one.n}` }];
+  });
+}
+
+export function remark(count: Count | undefined, seeds: number): string | null {
+  if (count === undefined || count.n === 0) return null;
+  const carried = count.carried > 0 ? `, ${count.carried} carried forward` : "";
+  return `n = ${count.n} of ${plural(seeds, "seed")}${carried}`;
+}
+
+function range(counts: readonly Count[]): { least: number; most: number } {
+  const known = counts.map((one) => one.n).filter((n) => n > 0);
+  return known.length > 0 ? { least: Math.min(...known), most: Math.max(...known) } : { least: 0, most: 0 };
 }
 
 /**
@@ -96,8 +151,7 @@ function meanColumns(mean: GridGroup, seeds: number): { all: (number | null)[]; 
   };
 }
 
-/** Leaves out the buckets where no curve has a value. */
-function trimmed([grid, ...columns]: PlotData): PlotData {
-  const kept = [...grid.keys()].filter((i) => columns.some((column) => column[i] !== null && column[i] !== undefined));
-  return [kept.map((i) => grid[i] as number), ...columns.map((column) => kept.map((i) => column[i] ?? null))];
+/** The buckets where some curve has a value. */
+function filled(columns: readonly Column[], grid: readonly number[]): number[] {
+  return [...grid.keys()].filter((i) => columns.some((column) => column[i] !== null && column[i] !== undefined));
 }

@@ -1,9 +1,11 @@
 import { Link } from "@tanstack/react-router";
 import { type Reading, scoreOf } from "@/api/definition";
 import type { Evaluation, Run } from "@/api/types";
-import { compact, duration, percent, toNumber, value } from "@/lib/format";
-import { Dot, ProgressBar, ScoreText } from "@/ui/Bits";
+import { compact, count, duration, toNumber, value } from "@/lib/format";
+import { progressOf } from "@/lib/progress";
+import { Dot, ProgressBar } from "@/ui/Bits";
 import type { Column } from "@/ui/DataTable";
+import { ScoreText } from "@/ui/Score";
 import { StateBadge } from "@/ui/State";
 import classes from "./RunsPanel.module.css";
 
@@ -51,17 +53,8 @@ export function runColumns(
       id: "progress",
       header: "Progress",
       hide: "narrow",
-      sort: (run) => run.progress.fraction ?? 0,
-      cell: (run) => (
-        <span className={classes.progress} title={`${compact(run.progress[words.counter])} ${words.unit}`}>
-          <ProgressBar
-            fraction={run.progress.fraction}
-            alive={run.state === "running"}
-            label={`Progress of seed ${run.seed}`}
-          />
-          <span className="number muted">{percent(run.progress.fraction)}</span>
-        </span>
-      ),
+      sort: (run) => progressOf(ending(run)).share ?? LOW,
+      cell: (run) => <RunProgress run={run} words={words} />,
     },
     {
       id: "latest",
@@ -98,9 +91,8 @@ export function runColumns(
       width: 70,
       align: "right",
       hide: "medium",
-      sort: (run) => run.progress.env_steps_per_second ?? 0,
-      cell: (run) =>
-        run.state === "running" ? compact(Math.round(run.progress.env_steps_per_second ?? Number.NaN)) : "–",
+      sort: (run) => run.progress.env_steps_per_second ?? LOW,
+      cell: (run) => (run.state === "running" ? value(run.progress.env_steps_per_second, 3) : "–"),
     },
     {
       id: "time",
@@ -114,9 +106,26 @@ export function runColumns(
   ];
 }
 
+function ending(run: Run) {
+  return { state: run.state, cause: run.cause, fraction: run.progress.fraction };
+}
+
+function RunProgress({ run, words }: { run: Run; words: Reading }) {
+  const { share, text, hint, tone } = progressOf(ending(run));
+  const done = `${count(run.progress[words.counter])} ${words.unit}`;
+  return (
+    <span className={classes.progress} title={hint ? `${hint}: ${done}` : done}>
+      <ProgressBar share={share} tone={tone} text={hint ?? text} label={`Progress of seed ${run.seed}`} />
+      <span className="number muted">{text}</span>
+    </span>
+  );
+}
+
 function Score({ evaluation, words }: { evaluation: Evaluation; words: Reading }) {
   if (words.metric === null)
-    return <ScoreText mean={evaluation.mean} spread={evaluation.stdev} n={evaluation.episodes} />;
+    return (
+      <ScoreText mean={evaluation.mean} spread={evaluation.stdev} kind="sd" n={evaluation.episodes} of="episode" />
+    );
   return (
     <>
       <span className="faint">{words.metric} </span>

@@ -8,6 +8,7 @@ export function readExperimentSearch(search: Search) {
     start: number(search, "start"),
     end: number(search, "end"),
     seeds: choice(search, "seeds", ["hide"]),
+    carry: flag(search, "carry"),
     hide: numbers(search, "hide"),
     runs: choice(search, "runs", ["tiles", "table"]),
     against: text(search, "against"),

@@ -5,6 +5,7 @@ import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
 import { experimentsQuery, keys } from "@/api/queries";
 import type { Experiment } from "@/api/types";
+import { problemOf } from "@/lib/outage";
 import { useThrottle } from "@/lib/throttle";
 import { useLive } from "@/live/hooks";
 import { DataTable } from "@/ui/DataTable";
@@ -26,6 +27,7 @@ export function ExperimentsPage() {
   const navigate = useNavigate();
   const scheme = useScheme();
   const query = useInfiniteQuery(experimentsQuery(search));
+  const problem = problemOf(query);
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const columns = useMemo(() => experimentColumns(scheme), [scheme]);
   useFreshList();
@@ -44,10 +46,10 @@ export function ExperimentsPage() {
         aside={<Count rows={rows} more={query.hasNextPage} />}
         className={classes.panel}
       >
-        {query.isPending ? (
+        {problem !== null && query.data === undefined ? (
+          <Failure error={problem as ApiError} retry={() => void query.refetch()} />
+        ) : query.isPending ? (
           <Loading />
-        ) : query.isError && rows.length === 0 ? (
-          <Failure error={query.error as ApiError} retry={() => void query.refetch()} />
         ) : rows.length === 0 ? (
           <Nothing filtered={filtered} onClear={() => void navigate({ to: "/experiments", search: {} })} />
         ) : (

@@ -1,10 +1,9 @@
-import { Select, Switch, TextInput } from "@mantine/core";
+import { Select, Switch } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { partsQuery } from "@/api/queries";
-import { registerShortcuts } from "@/lib/shortcuts";
-import { IconSearch } from "@/ui/icons";
+import { SearchInput } from "@/ui/SearchInput";
 import classes from "./ExperimentsPage.module.css";
 import { type ExperimentsSearch, STATES } from "./search";
 
@@ -23,22 +22,17 @@ export function Filters({ search, onChange }: FiltersProps) {
   const [typed, setTyped] = useState(search.text ?? "");
   const send = useDebouncedCallback((text: string) => onChange({ text: text.trim() || undefined }), 200);
   useEffect(() => setTyped(search.text ?? ""), [search.text]);
-  useEffect(() => registerShortcuts([{ keys: "/", what: "Search", run: () => input.current?.focus() }]), []);
   return (
     <div className={classes.filters}>
-      <TextInput
-        ref={input}
-        className={classes.search ?? ""}
-        type="search"
-        aria-label="Search name or ID"
-        placeholder="Search name or ID  ( / )"
-        leftSection={<IconSearch size={14} />}
+      <SearchInput
+        input={input}
+        className={classes.search}
+        label="Search name or ID"
         value={typed}
-        onChange={(event) => {
-          setTyped(event.currentTarget.value);
-          send(event.currentTarget.value);
+        onChange={(text) => {
+          setTyped(text);
+          send(text);
         }}
-        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />
       <Select
         aria-label="State"

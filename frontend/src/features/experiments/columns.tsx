@@ -1,9 +1,10 @@
 import { Link } from "@tanstack/react-router";
 import type { Experiment } from "@/api/types";
 import { groupColor, type Scheme } from "@/lib/color";
-import { ago, moment, toNumber } from "@/lib/format";
-import { Dot, ScoreText } from "@/ui/Bits";
+import { ago, moment } from "@/lib/format";
+import { Dot } from "@/ui/Bits";
 import type { Column } from "@/ui/DataTable";
+import { ScoreText } from "@/ui/Score";
 import { StateBadge, StateCounts } from "@/ui/State";
 import classes from "./ExperimentsPage.module.css";
 
@@ -21,12 +22,12 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
         </span>
       ),
     },
-    { id: "state", header: "State", width: 124, cell: (row) => <StateBadge state={row.state} /> },
-    { id: "runs", header: "Runs", width: 172, hide: "narrow", cell: (row) => <StateCounts counts={row.runs} /> },
+    { id: "state", header: "State", width: 112, cell: (row) => <StateBadge state={row.state} /> },
+    { id: "runs", header: "Runs", width: 150, hide: "narrow", cell: (row) => <StateCounts counts={row.runs} /> },
     {
       id: "score",
       header: "Latest evaluation",
-      width: 180,
+      width: 178,
       align: "right",
       hide: "narrow",
       cell: (row) => <Latest row={row} />,
@@ -34,14 +35,14 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
     {
       id: "agent",
       header: "Agent",
-      width: 104,
+      width: 88,
       hide: "medium",
       cell: (row) => <span title={row.agent}>{row.agent}</span>,
     },
     {
       id: "env",
       header: "Environment",
-      width: 128,
+      width: 112,
       hide: "medium",
       cell: (row) => <span title={row.env}>{row.env}</span>,
     },
@@ -59,7 +60,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
     {
       id: "created_at",
       header: "Created",
-      width: 106,
+      width: 96,
       align: "right",
       cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
     },
@@ -69,6 +70,10 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
 function Latest({ row }: { row: Experiment }) {
   const score = row.latest_evaluation;
   if (score === null) return <span className="faint">none yet</span>;
-  if (score.runs === 1) return <ScoreText mean={score.mean} spread={Math.abs(toNumber(score.mean)) / 20} n={1} />;
-  return <ScoreText mean={score.mean} spread={score.stdev} n={score.runs} />;
+  return (
+    <>
+      {score.metric !== null && <span className="faint">{score.metric} </span>}
+      <ScoreText mean={score.mean} spread={score.stdev} kind="sd" n={score.runs} of="run" />
+    </>
+  );
 }

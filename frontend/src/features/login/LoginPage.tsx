@@ -1,23 +1,23 @@
-import { Alert, Button, PasswordInput, SegmentedControl, TextInput } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { SegmentedControl } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
-import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { login, redeem } from "@/api/actions";
-import { ApiError } from "@/api/client";
-import { keys } from "@/api/queries";
+import { useEffect, useState } from "react";
+import { redeem } from "@/api/actions";
+import { keys, loginOptionsQuery } from "@/api/queries";
 import type { Session } from "@/api/types";
-import { CodeBlock } from "@/ui/Bits";
 import { Mark } from "@/ui/Mark";
+import { codeOf } from "./code";
+import { LinkForm, PasswordForm, Refusal } from "./forms";
 import classes from "./LoginPage.module.css";
 
 const route = getRouteApi("/login");
-const LEAST_PASSWORD = 12;
 
 /** Takes the code out of the address, so that it stays in no history. */
 function takeCode(): string | null {
-  const code = new URLSearchParams(window.location.hash.slice(1)).get("code");
-  if (code !== null) window.history.replaceState(null, "", window.location.pathname + window.location.search);
-  return code;
+  const { hash, pathname, search } = window.location;
+  if (!hash.includes("code=")) return null;
+  window.history.replaceState(null, "", pathname + search);
+  return codeOf(hash);
 }
 
 function useEnter() {
@@ -30,19 +30,32 @@ function useEnter() {
   };
 }
 
-export function LoginPage() {
-  const [code] = useState(takeCode);
-  const [way, setWay] = useState("password");
-  const enter = useEnter();
-  const link = useMutation({ mutationFn: (one: string) => redeem(one), onSuccess: enter });
+/** Redeems the link that the page was opened with, also one that is opened while the page is shown. */
+function useLink(enter: (session: Session) => Promise<void>) {
+  const link = useMutation({ mutationFn: (code: string) => redeem(code), onSuccess: enter });
   const { mutate } = link;
-  const asked = useRef(false);
+  useEffect(() => {
+    const look = () => {
+      const code = takeCode();
+      if (code !== null) mutate(code);
+    };
+    look();
+    window.addEventListener("hashchange", look);
+    return () => window.removeEventListener("hashchange", look);
+  }, [mutate]);
+  return link;
+}
+
+export function LoginPage() {
+  const enter = useEnter();
+  const link = useLink(enter);
+  const options = useQuery(loginOptionsQuery);
+  const [way, setWay] = useState<string | null>(null);
   useEffect(() => {
     document.title = "Log in · Palestra";
-    if (code === null || asked.current) return;
-    asked.current = true;
-    mutate(code);
-  }, [code, mutate]);
+  }, []);
+  const passwords = options.data?.password ?? false;
+  const shown = way ?? (passwords ? "password" : "link");
   return (
     <main className={classes.page} id="main">
       <div className={classes.card}>
@@ -54,122 +67,22 @@ export function LoginPage() {
           </div>
         </div>
         <div className={classes.meander} aria-hidden="true" />
-        {link.isPending && <p className="muted">Redeeming the one-time link…</p>}
-        {link.isError && <Refusal error={link.error} title="This link does not work any more" />}
-        <SegmentedControl
-          fullWidth
-          value={way}
-          onChange={setWay}
-          aria-label="How to log in"
-          data={[
-            { value: "password", label: "Password" },
-            { value: "code", label: "One-time code" },
-          ]}
-        />
-        {way === "password" ? <PasswordForm enter={enter} /> : <CodeForm enter={enter} />}
-        <div className={classes.hint}>
-          <p className="muted">No login yet? On the server's machine, this prints a link that works once:</p>
-          <CodeBlock text="palestra login-link" />
-        </div>
+        {link.isPending && <p className="muted">Logging in with the link…</p>}
+        {link.isError && <Refusal error={link.error} title="This link does not log you in" />}
+        {passwords && (
+          <SegmentedControl
+            fullWidth
+            value={shown}
+            onChange={setWay}
+            aria-label="How to log in"
+            data={[
+              { value: "password", label: "Password" },
+              { value: "link", label: "Login link" },
+            ]}
+          />
+        )}
+        {shown === "password" ? <PasswordForm enter={enter} /> : <LinkForm enter={enter} />}
       </div>
     </main>
-  );
-}
-
-interface FormProps {
-  enter: (session: Session) => Promise<void>;
-}
-
-function PasswordForm({ enter }: FormProps) {
-  const [user, setUser] = useState("admin");
-  const [password, setPassword] = useState("");
-  return (
-    <EntryForm ask={() => login(user, password)} enter={enter}>
-      <TextInput
-        label="User"
-        name="user"
-        autoComplete="username"
-        size="sm"
-        required
-        value={user}
-        onChange={(e) => setUser(e.currentTarget.value)}
-      />
-      <PasswordInput
-        label="Password"
-        name="password"
-        autoComplete="current-password"
-        size="sm"
-        required
-        data-autofocus
-        value={password}
-        onChange={(e) => setPassword(e.currentTarget.value)}
-      />
-    </EntryForm>
-  );
-}
-
-function CodeForm({ enter }: FormProps) {
-  const [code, setCode] = useState("");
-  const [user, setUser] = useState("");
-  const [password, setPassword] = useState("");
-  return (
-    <EntryForm ask={() => redeem(code.trim(), user, password)} enter={enter}>
-      <TextInput
-        label="Code"
-        description="The part of the link after #code="
-        name="code"
-        autoComplete="one-time-code"
-        size="sm"
-        required
-        value={code}
-        onChange={(e) => setCode(e.currentTarget.value)}
-      />
-      <TextInput
-        label="User name (optional)"
-        size="sm"
-        autoComplete="username"
-        value={user}
-        onChange={(e) => setUser(e.currentTarget.value)}
-      />
-      <PasswordInput
-        label="New password (optional)"
-        description={`At least ${LEAST_PASSWORD} characters. Without one, each login needs a new link.`}
-        autoComplete="new-password"
-        size="sm"
-        minLength={LEAST_PASSWORD}
-        value={password}
-        onChange={(e) => setPassword(e.currentTarget.value)}
-      />
-    </EntryForm>
-  );
-}
-
-function EntryForm({ ask, enter, children }: FormProps & { ask: () => Promise<Session>; children: ReactNode }) {
-  const attempt = useMutation({ mutationFn: ask, onSuccess: enter });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    attempt.mutate();
-  };
-  return (
-    <form className={classes.form} onSubmit={submit}>
-      {attempt.isError && <Refusal error={attempt.error} />}
-      {children}
-      <Button type="submit" size="sm" loading={attempt.isPending}>
-        Log in
-      </Button>
-    </form>
-  );
-}
-
-function Refusal({ error, title }: { error: Error; title?: string }) {
-  return (
-    <Alert color="red" variant="light" title={title} p="sm">
-      {error.message}
-      {error instanceof ApiError && error.requestId && (
-        <div className="faint">
-          request <code>{error.requestId}</code>
-        </div>
-      )}
-    </Alert>
   );
 }

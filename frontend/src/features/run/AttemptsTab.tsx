@@ -1,12 +1,14 @@
 import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import type { ApiError } from "@/api/client";
 import { type Reading, reading } from "@/api/definition";
 import { snapshotsQuery } from "@/api/queries";
 import type { Attempt, Job, RunDetail, Snapshot } from "@/api/types";
 import { ago, bytes, count, duration, moment, scheduleName, shortId, toNumber, value } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
-import { Empty } from "@/ui/Empty";
+import { Empty, Failure } from "@/ui/Empty";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/State";
 import classes from "./AttemptsTab.module.css";
@@ -162,11 +164,14 @@ const COLUMNS: Column<Snapshot>[] = [
 
 function Snapshots({ run }: { run: RunDetail }) {
   const query = useQuery(snapshotsQuery(run.id));
+  const problem = problemOf(query);
   const rows = (query.data ?? []).filter((row) => row.state !== "deleted");
   const columns = useMemo(() => [at(reading(run.definition).counter), ...COLUMNS], [run.definition]);
   return (
     <Panel title="Snapshots" flush>
-      {query.isPending ? (
+      {problem !== null && query.data === undefined ? (
+        <Failure small error={problem as ApiError} retry={() => void query.refetch()} />
+      ) : query.isPending ? (
         <Skeleton height={120} radius={0} />
       ) : rows.length === 0 ? (
         <Empty small title="No snapshot yet">

@@ -27,9 +27,8 @@ export function CurvePanel({ curves, name, color, view, smoothing, focused, onFo
   const source = useMemo<PlotSource>(
     () => ({
       read: () => {
-        const { data, points } = columns(curves, name, view, smoothing);
-        if (last.current) last.current.textContent = latestText(curves, name, data);
-        return { data, points };
+        if (last.current) last.current.textContent = latestText(curves, name);
+        return columns(curves, name, view, smoothing);
       },
       watch: (paint) => curves.watch(name, paint),
     }),
@@ -90,15 +89,13 @@ function looks(
     { label: "low", color, edge: true },
   ];
   if (superseded) series.push({ label: "superseded", color: alpha(color, 0.55), width: 1.2, dash: [4, 4] });
-  series.push({ label: name, color: smoothed ? alpha(color, 0.3) : color, width: 1.4, silent: smoothed });
+  series.push({ label: name, color: smoothed ? alpha(color, 0.3) : color, width: 1.4 });
   if (smoothed) series.push({ label: `${name} (smoothed)`, color, width: 1.8 });
   return { series, bands: [{ high: 0, low: 1, fill: alpha(color, 0.16) }] };
 }
 
-function latestText(curves: RunCurves, name: string, data: PlotData): string {
-  const ring = curves.ring(name);
-  if (ring !== undefined && ring.length > 0) return value(ring.at("value", ring.length - 1));
-  const column = data[data.length - 1] as (number | null)[];
-  for (let i = column.length - 1; i >= 0; i -= 1) if (column[i] !== null) return value(column[i]);
-  return "";
+/** The newest measured value: smoothing and zoom change what is drawn, never this. */
+function latestText(curves: RunCurves, name: string): string {
+  const latest = curves.latest.of(name);
+  return latest === null ? "" : value(latest);
 }

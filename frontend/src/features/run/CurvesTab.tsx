@@ -1,15 +1,15 @@
-import { SegmentedControl, Skeleton, Slider, Switch, TextInput } from "@mantine/core";
+import { SegmentedControl, Skeleton, Slider, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { reading } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
-import { registerShortcuts } from "@/lib/shortcuts";
 import type { View } from "@/live/curves";
 import type { RunCurvesState } from "@/live/useRunCurves";
 import { Empty, Failure } from "@/ui/Empty";
-import { IconChevronDown, IconChevronRight, IconSearch } from "@/ui/icons";
+import { IconChevronDown, IconChevronRight } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
+import { SearchInput } from "@/ui/SearchInput";
 import { CurvePanel } from "./CurvePanel";
 import classes from "./CurvesTab.module.css";
 import { EvaluationChart } from "./EvaluationChart";
@@ -128,23 +128,22 @@ function Section({ title, count, wide = false, children }: SectionProps) {
 
 function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" | "change">) {
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => registerShortcuts([{ keys: "/", what: "Filter curves", run: () => input.current?.focus() }]), []);
+  const [typed, setTyped] = useState(search.q ?? "");
   const { counter } = reading(run.definition);
   const axis = search.x ?? counter;
   const zoomed = search.start !== undefined || search.end !== undefined;
   const smooth = search.smooth ?? 0;
   return (
     <div className={classes.toolbar}>
-      <TextInput
-        ref={input}
-        type="search"
-        aria-label="Filter curves by name"
-        placeholder="Filter curves, a regex works  ( / )"
-        leftSection={<IconSearch size={14} />}
-        className={classes.search ?? ""}
-        defaultValue={search.q ?? ""}
-        onChange={(event) => change({ q: event.currentTarget.value || undefined })}
-        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+      <SearchInput
+        input={input}
+        className={classes.search}
+        label="Filter curves, a regex works"
+        value={typed}
+        onChange={(q) => {
+          setTyped(q);
+          change({ q: q || undefined });
+        }}
       />
       <SegmentedControl
         aria-label="X axis"

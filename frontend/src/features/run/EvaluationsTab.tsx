@@ -5,7 +5,8 @@ import type { ApiError } from "@/api/client";
 import { reading } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import type { Evaluation, RunDetail } from "@/api/types";
-import { ago, count, decimalsFor, moment, shortId, toNumber, value } from "@/lib/format";
+import { ago, count, moment, score, shortId, toNumber, value } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { Empty, Failure } from "@/ui/Empty";
 import { Panel } from "@/ui/Page";
@@ -22,9 +23,9 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
     const own = words.metric === null ? returnColumns(color, best, rows) : metricColumns(rows, words, best);
     return [...own, ...ORIGIN];
   }, [color, best, rows, run.definition]);
-  if (query.isPending) return <Skeleton height={240} radius={10} />;
-  if (query.isError && rows.length === 0)
-    return <Failure error={query.error as ApiError} retry={() => void query.refetch()} />;
+  const problem = problemOf(query);
+  if (query.isPending && problem === null) return <Skeleton height={240} radius={10} />;
+  if (query.data === undefined) return <Failure error={problem as ApiError} retry={() => void query.refetch()} />;
   return (
     <Panel flush>
       {rows.length === 0 ? (
@@ -54,7 +55,7 @@ const SUCCESS: Column<Evaluation> = {
   align: "right",
   width: 84,
   sort: (row) => row.success_rate ?? -1,
-  cell: (row) => (typeof row.success_rate === "number" ? `${(100 * row.success_rate).toFixed(0)} %` : ""),
+  cell: (row) => (typeof row.success_rate === "number" ? `${value(100 * row.success_rate, 3)} %` : ""),
 };
 
 function isJudged(row: Evaluation): boolean {
@@ -76,7 +77,7 @@ function returnColumns(color: string, best: string | undefined, rows: readonly E
     width: 84,
     ...(hide ? { hide } : {}),
     sort: (row) => toNumber(row[id] as number),
-    cell: (row) => fixed(row[id] as number | string, row.stdev),
+    cell: (row) => score(row[id] as number | string, row.stdev),
   });
   return [
     {
@@ -96,11 +97,18 @@ function returnColumns(color: string, best: string | undefined, rows: readonly E
       cell: (row) => (
         <>
           {row.id === best && <span className={classes.best}>best</span>}
-          <b>{fixed(row.mean, row.stdev)}</b>
+          <b>{score(row.mean, row.stdev)}</b>
         </>
       ),
     },
-    number("stdev", "± stdev"),
+    {
+      id: "stdev",
+      header: "± sd",
+      align: "right",
+      width: 84,
+      sort: (row) => (row.episodes > 1 ? toNumber(row.stdev) : -1),
+      cell: (row) => (row.episodes > 1 ? value(row.stdev, 2) : "–"),
+    },
     number("median", "Median", "narrow"),
     number("min", "Min", "narrow"),
     number("max", "Max", "narrow"),
@@ -171,11 +179,6 @@ function Origin({ row }: { row: Evaluation }) {
       )}
     </>
   );
-}
-
-function fixed(x: number | string, spread: number | string): string {
-  const number = toNumber(x);
-  return Number.isFinite(number) ? number.toFixed(Math.min(2, decimalsFor(toNumber(spread)))) : value(x);
 }
 
 /** The episodes' returns on one line. */

@@ -1,14 +1,13 @@
-import { Skeleton, Switch, TextInput } from "@mantine/core";
+import { Skeleton, Switch } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { LogLine, RunDetail } from "@/api/types";
 import { pieces } from "@/lib/ansi";
 import { clock, count } from "@/lib/format";
-import { registerShortcuts } from "@/lib/shortcuts";
 import type { LogTail } from "@/live/logTail";
 import { Empty, Failure } from "@/ui/Empty";
-import { IconSearch } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
+import { SearchInput } from "@/ui/SearchInput";
 import classes from "./LogTab.module.css";
 
 const LINE = 20;
@@ -19,7 +18,6 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
   const [query, setQuery] = useState("");
   const [follow, setFollow] = useState(true);
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => registerShortcuts([{ keys: "/", what: "Search the log", run: () => input.current?.focus() }]), []);
   const lines = useMemo(() => {
     const wanted = query.toLowerCase();
     return wanted ? state.lines.filter((line) => line.text.toLowerCase().includes(wanted)) : state.lines;
@@ -28,15 +26,12 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
     <Panel
       flush
       title={
-        <TextInput
-          ref={input}
-          type="search"
-          aria-label="Search the log"
-          placeholder="Search the log  ( / )"
-          leftSection={<IconSearch size={14} />}
+        <SearchInput
+          input={input}
+          className={classes.search}
+          label="Search the log"
           value={query}
-          onChange={(event) => setQuery(event.currentTarget.value)}
-          w={260}
+          onChange={setQuery}
         />
       }
       aside={

@@ -4,6 +4,7 @@ import type { ApiError } from "@/api/client";
 import { provenanceQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
 import { moment } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
 import { CodeBlock, CopyButton, Facts } from "@/ui/Bits";
 import { Empty, Failure } from "@/ui/Empty";
 import { Panel } from "@/ui/Page";
@@ -15,11 +16,12 @@ type Fields = Record<string, unknown>;
 /** How the run came about, in full: who submitted what from where, and what each attempt really ran with. */
 export function ProvenanceTab({ run }: { run: RunDetail }) {
   const query = useQuery(provenanceQuery(run.id));
-  if (query.isPending) return <Skeleton height={300} radius={10} />;
+  const problem = problemOf(query);
+  if (query.isPending && problem === null) return <Skeleton height={300} radius={10} />;
   if (query.data === undefined) {
     return (
       <Panel>
-        <Failure error={query.error as unknown as ApiError} retry={() => void query.refetch()} />
+        <Failure error={problem as unknown as ApiError} retry={() => void query.refetch()} />
       </Panel>
     );
   }

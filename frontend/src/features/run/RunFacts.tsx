@@ -1,9 +1,11 @@
 import { Tooltip } from "@mantine/core";
-import { reading, scoreOf } from "@/api/definition";
+import { type Reading, reading, scoreOf } from "@/api/definition";
 import type { RunDetail } from "@/api/types";
-import { compact, count, duration, percent, plural, value } from "@/lib/format";
-import { CopyButton, ProgressBar, ScoreText } from "@/ui/Bits";
+import { compact, count, duration, plural, value } from "@/lib/format";
+import { progressOf } from "@/lib/progress";
+import { CopyButton, ProgressBar } from "@/ui/Bits";
 import { IconEqual, IconWaveSine } from "@/ui/icons";
+import { ScoreText } from "@/ui/Score";
 import classes from "./RunFacts.module.css";
 
 const QUALITY = {
@@ -37,13 +39,13 @@ export function RunFacts({ run }: { run: RunDetail }) {
   const { fraction, env_steps_per_second: speed } = run.progress;
   const { budget, metric, unit } = words;
   const at = run.progress[words.counter];
-  const left = budget !== null && speed && run.state === "running" ? (budget - at) / speed : null;
+  const { share, text, hint, tone } = progressOf({ state: run.state, cause: run.cause, fraction });
   const latest = run.latest_evaluation;
   return (
     <>
-      <span className={classes.bar}>
-        <ProgressBar fraction={fraction} alive={run.state === "running"} />
-        {percent(fraction)}
+      <span className={classes.bar} title={hint ?? undefined}>
+        <ProgressBar share={share} tone={tone} text={hint ?? text} />
+        {run.cause === "success_score" ? "target reached" : text}
       </span>
       <span>
         {count(at)}
@@ -51,17 +53,16 @@ export function RunFacts({ run }: { run: RunDetail }) {
       </span>
       {run.state === "running" && speed !== null && (
         <span>
-          {count(Math.round(speed))} {metric === null ? "steps" : unit}/s
+          {value(speed, 3)} {metric === null ? "steps" : unit}/s
         </span>
       )}
-      {left !== null && (
-        <span>about {duration(left > 120 ? Math.round(left / 60) * 60 : left).replace(/ 00 s$/, "")} left</span>
-      )}
+      <TimeLeft run={run} words={words} />
       {latest && (
         <span>
           {metric === null ? (
             <>
-              latest <ScoreText mean={latest.mean} spread={latest.stdev} n={latest.episodes} />
+              latest evaluation{" "}
+              <ScoreText mean={latest.mean} spread={latest.stdev} kind="sd" n={latest.episodes} of="episode" />
             </>
           ) : (
             <>
@@ -76,6 +77,25 @@ export function RunFacts({ run }: { run: RunDetail }) {
         <CopyButton text={run.id} label="Copy ID" />
       </span>
     </>
+  );
+}
+
+/**
+ * How long the budget lasts at the present speed: an estimate, and called one. Nothing where another bound than the budget's
+ * counter is nearer, whose speed is not measured.
+ */
+function TimeLeft({ run, words }: { run: RunDetail; words: Reading }) {
+  const { fraction, env_steps_per_second: speed } = run.progress;
+  const { budget, stopsEarly } = words;
+  const at = run.progress[words.counter];
+  if (budget === null || !speed || run.state !== "running" || at >= budget) return null;
+  if (fraction !== null && fraction > at / budget) return null;
+  const seconds = (budget - at) / speed;
+  const rounded = seconds > 120 ? Math.round(seconds / 60) * 60 : seconds;
+  return (
+    <span title="The rest of the budget at the present speed">
+      {stopsEarly ? "at most about" : "about"} {duration(rounded).replace(/ 00 s$/, "")} left
+    </span>
   );
 }
 

@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { actOnJob } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job, JobState, RunDetail } from "@/api/types";
-import { ago, moment, scheduleName } from "@/lib/format";
+import { ago, count, moment, scheduleName } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { IconBan } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
@@ -25,7 +25,7 @@ const COLUMNS: Column<Job>[] = [
       </span>
     ),
   },
-  { id: "attempts", header: "Attempts", width: 84, align: "right", hide: "medium", cell: (job) => job.attempts || "–" },
+  { id: "attempts", header: "Attempts", width: 84, align: "right", hide: "medium", cell: (job) => count(job.attempts) },
   {
     id: "at",
     header: "Queued",

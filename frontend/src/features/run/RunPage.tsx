@@ -6,6 +6,7 @@ import type { ApiError } from "@/api/client";
 import { experimentRunsQuery, runQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
 import { memberColor } from "@/lib/color";
+import { problemOf } from "@/lib/outage";
 import { tidy } from "@/lib/search";
 import { registerShortcuts } from "@/lib/shortcuts";
 import { Dot } from "@/ui/Bits";
@@ -37,12 +38,13 @@ const LABELS: Record<Tab, string> = {
 
 export function RunPage({ id }: { id: string }) {
   const run = useQuery(runQuery(id));
-  if (run.isPending) return <Waiting />;
+  const problem = problemOf(run);
+  if (run.isPending && problem === null) return <Waiting />;
   if (run.data === undefined) {
     return (
       <Page title="Run">
         <Panel>
-          <Failure error={run.error as unknown as ApiError} retry={() => void run.refetch()} />
+          <Failure error={problem as unknown as ApiError} retry={() => void run.refetch()} />
         </Panel>
       </Page>
     );

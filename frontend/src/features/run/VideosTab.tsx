@@ -5,6 +5,7 @@ import type { ApiError } from "@/api/client";
 import { evaluationsQuery, videosQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
 import { count, value } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
 import { Empty, Failure } from "@/ui/Empty";
 import { IconPlayerPlay } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
@@ -20,9 +21,9 @@ export function VideosTab({ run }: { run: RunDetail }) {
   const files = useQuery({ ...videosQuery(run.id), refetchInterval: run.state === "running" ? POLL_MS : false });
   const evaluations = useQuery(evaluationsQuery(run.id));
   const videos = useMemo(() => videosOf(files.data ?? [], evaluations.data ?? []), [files.data, evaluations.data]);
-  if (files.isPending) return <Skeleton height={240} radius={10} />;
-  if (files.isError && videos.length === 0)
-    return <Failure error={files.error as ApiError} retry={() => void files.refetch()} />;
+  const problem = problemOf(files);
+  if (files.isPending && problem === null) return <Skeleton height={240} radius={10} />;
+  if (files.data === undefined) return <Failure error={problem as ApiError} retry={() => void files.refetch()} />;
   if (videos.length === 0) {
     return (
       <Panel flush>
@@ -44,7 +45,7 @@ export function VideosTab({ run }: { run: RunDetail }) {
 
 function Card({ video }: { video: Video }) {
   const [started, setStarted] = useState(false);
-  const title = `Episode ${video.episode} at env step ${count(video.envStep)}`;
+  const title = `Episode ${video.episode}${video.envStep === null ? "" : ` at env step ${count(video.envStep)}`}`;
   return (
     <li className={classes.card}>
       {started ? (

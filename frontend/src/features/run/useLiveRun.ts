@@ -72,6 +72,8 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
     onResync: refresh,
     onLoaded: refresh,
   });
+  const { latest } = curves.curves;
+  useEffect(() => latest.list(series.data ?? []), [latest, series.data]);
   return { curves, log };
 }
 

@@ -4,7 +4,8 @@ import { toNumber } from "@/lib/format";
 
 export interface Video {
   id: string;
-  envStep: number;
+  /** `null` where the file does not say. */
+  envStep: number | null;
   /** Number in its evaluation. */
   episode: number;
   video: string;
@@ -31,7 +32,7 @@ export function videosOf(artifacts: readonly Artifact[], evaluations: readonly E
   const found: Video[] = [];
   for (const [stem, { mp4, jpg }] of files) {
     if (!mp4) continue;
-    const envStep = mp4.env_step ?? 0;
+    const envStep = mp4.env_step ?? null;
     const episode = Number(stem.slice(stem.lastIndexOf("-") + 1));
     const of = evaluations.find((one) => one.env_step === envStep && !one.superseded && !one.snapshot_id);
     const value = of?.returns[episode];
@@ -44,5 +45,5 @@ export function videosOf(artifacts: readonly Artifact[], evaluations: readonly E
       episodeReturn: value === undefined ? undefined : toNumber(value),
     });
   }
-  return found.sort((a, b) => b.envStep - a.envStep);
+  return found.sort((a, b) => (b.envStep ?? -1) - (a.envStep ?? -1));
 }

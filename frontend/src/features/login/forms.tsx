@@ -1,0 +1,124 @@
+import { Alert, Button, PasswordInput, TextInput } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { login, redeem } from "@/api/actions";
+import { ApiError } from "@/api/client";
+import type { Session } from "@/api/types";
+import { CodeBlock } from "@/ui/Bits";
+import { codeOf } from "./code";
+import classes from "./LoginPage.module.css";
+
+const LEAST_PASSWORD = 12;
+
+interface FormProps {
+  enter: (session: Session) => Promise<void>;
+}
+
+export function PasswordForm({ enter }: FormProps) {
+  const [user, setUser] = useState("admin");
+  const [password, setPassword] = useState("");
+  return (
+    <EntryForm ask={() => login(user, password)} enter={enter}>
+      <TextInput
+        label="User"
+        name="user"
+        autoComplete="username"
+        size="sm"
+        required
+        value={user}
+        onChange={(e) => setUser(e.currentTarget.value)}
+      />
+      <PasswordInput
+        label="Password"
+        name="password"
+        autoComplete="current-password"
+        size="sm"
+        required
+        data-autofocus
+        value={password}
+        onChange={(e) => setPassword(e.currentTarget.value)}
+      />
+    </EntryForm>
+  );
+}
+
+/** How to get a link, where to put it, and how to need none the next time. */
+export function LinkForm({ enter }: FormProps) {
+  const [link, setLink] = useState("");
+  const [user, setUser] = useState("");
+  const [password, setPassword] = useState("");
+  return (
+    <>
+      <div className={classes.step}>
+        <p>On the server's machine, in the directory where it was started, this prints a link that logs in once:</p>
+        <CodeBlock text="palestra login-link" />
+        <p className="muted">
+          Elsewhere add <code>--data-dir DIR</code>, for another person than the first admin <code>--user NAME</code>.
+        </p>
+      </div>
+      <EntryForm ask={() => redeem(codeOf(link), user, password)} enter={enter}>
+        <TextInput
+          label="Login link"
+          description="Open it in this browser, or paste it here"
+          placeholder="http://…/login#code=…"
+          name="code"
+          autoComplete="one-time-code"
+          size="sm"
+          required
+          value={link}
+          onChange={(e) => setLink(e.currentTarget.value)}
+        />
+        <details className={classes.more}>
+          <summary>Set a password for the next time</summary>
+          <TextInput
+            label="User name"
+            description="As it is, if empty"
+            size="sm"
+            autoComplete="username"
+            value={user}
+            onChange={(e) => setUser(e.currentTarget.value)}
+          />
+          <PasswordInput
+            label="New password"
+            description={`At least ${LEAST_PASSWORD} characters`}
+            autoComplete="new-password"
+            size="sm"
+            minLength={LEAST_PASSWORD}
+            value={password}
+            onChange={(e) => setPassword(e.currentTarget.value)}
+          />
+        </details>
+      </EntryForm>
+    </>
+  );
+}
+
+function EntryForm({ ask, enter, children }: FormProps & { ask: () => Promise<Session>; children: ReactNode }) {
+  const attempt = useMutation({ mutationFn: ask, onSuccess: enter });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    attempt.mutate();
+  };
+  return (
+    <form className={classes.form} onSubmit={submit}>
+      {attempt.isError && <Refusal error={attempt.error} />}
+      {children}
+      <Button type="submit" size="sm" loading={attempt.isPending}>
+        Log in
+      </Button>
+    </form>
+  );
+}
+
+export function Refusal({ error, title }: { error: Error; title?: string }) {
+  return (
+    <Alert color="red" variant="light" title={title} p="sm">
+      {error.message}
+      {error instanceof ApiError && error.requestId && (
+        <div className="faint">
+          request <code>{error.requestId}</code>
+        </div>
+      )}
+    </Alert>
+  );
+}

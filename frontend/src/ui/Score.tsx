@@ -1,0 +1,44 @@
+import { plural, score, toNumber, value } from "@/lib/format";
+import classes from "./Score.module.css";
+
+/** What a `±` stands for. A number of its own says nothing: sd, standard error and interval differ by factors. */
+export type SpreadKind = "sd" | "se" | "ci95";
+
+const KINDS: Record<SpreadKind, { short: string; long: string }> = {
+  sd: { short: "sd", long: "standard deviation" },
+  se: { short: "se", long: "standard error" },
+  ci95: { short: "95 %", long: "half the width of the 95 % confidence interval" },
+};
+
+interface ScoreTextProps {
+  mean: number | string;
+  /** As it was measured; `null` where it is unknown. It is never shown for a single value. */
+  spread: number | string | null;
+  kind: SpreadKind;
+  /** How many values the mean is over. */
+  n: number;
+  /** What they are, in the singular. */
+  of: "run" | "episode";
+}
+
+/** A mean, its spread with the kind of it, and over how many of what. One value has no spread. */
+export function ScoreText({ mean, spread, kind, n, of }: ScoreTextProps) {
+  const known = n > 1 && spread !== null && Number.isFinite(toNumber(spread));
+  const { short, long } = KINDS[kind];
+  const exact = `${toNumber(mean)}${known ? ` ± ${toNumber(spread)} (${long})` : ""}, over ${plural(n, of)}`;
+  return (
+    <span className={classes.score} title={exact}>
+      <b>{score(mean, known ? spread : null)}</b>
+      {known && (
+        <span className="faint">
+          {" "}
+          ± {value(spread, 2)} <small>{short}</small>
+        </span>
+      )}
+      <span className={classes.n}>
+        n = {n}
+        <span className="hidden-visually"> {n === 1 ? of : `${of}s`}</span>
+      </span>
+    </span>
+  );
+}

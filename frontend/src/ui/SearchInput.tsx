@@ -1,0 +1,39 @@
+import { TextInput } from "@mantine/core";
+import { type KeyboardEvent, type RefObject, useEffect } from "react";
+import { registerShortcuts } from "@/lib/shortcuts";
+import { IconSearch } from "./icons";
+
+interface SearchInputProps {
+  input: RefObject<HTMLInputElement | null>;
+  /** What is searched, for example "Search the log". */
+  label: string;
+  value: string;
+  onChange(text: string): void;
+  className?: string | undefined;
+}
+
+/** A search field: `/` enters it, Escape empties it and, when it is empty, leaves it. */
+export function SearchInput({ input, label, value, onChange, className }: SearchInputProps) {
+  useEffect(() => registerShortcuts([{ keys: "/", what: label, run: () => input.current?.focus() }]), [label, input]);
+  const onKeyDown = (event: KeyboardEvent<HTMLInputElement>) => {
+    if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
+    // Chromium would empty the field as well, and tell of it after it was left.
+    event.preventDefault();
+    event.stopPropagation();
+    if (value === "") event.currentTarget.blur();
+    else onChange("");
+  };
+  return (
+    <TextInput
+      ref={input}
+      className={className ?? ""}
+      type="search"
+      aria-label={label}
+      placeholder={`${label}  ( / )`}
+      leftSection={<IconSearch size={14} />}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+      onKeyDown={onKeyDown}
+    />
+  );
+}

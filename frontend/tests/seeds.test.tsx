@@ -1,0 +1,99 @@
+/** Line 15.21: a mean says over how many seeds it is, and runs that stopped at their target can stay in it. */
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { ExperimentDetail, Run, SeriesResult } from "@/api/types";
+import { EvaluationPanel } from "@/features/experiment/EvaluationPanel";
+import { changes, evaluationPlot, evaluationRequest, remark } from "@/features/experiment/evaluationPlot";
+import { readExperimentSearch } from "@/features/experiment/search";
+
+const experiment = {
+  id: "cartpole-1",
+  definition: { kind: "rl", loop: { env_steps: 100 }, evaluation: { every_env_steps: 10 } },
+} as unknown as ExperimentDetail;
+const run = (seed: number, env_step: number, state = "succeeded") =>
+  ({ id: `run_${seed}`, seed, state, latest_evaluation: { env_step } }) as unknown as Run;
+const RUNS = [run(0, 20), run(1, 30), run(2, 30)];
+
+const one = (run_id: string, mean: (number | null)[]) => ({ run_id, series: "evaluation/mean", mean, points: 3 });
+const RESULT = {
+  x: "env_step",
+  grid: [0, 10, 15, 20, 30],
+  series: [one("run_0", [null, 1, null, 450, null]), one("run_1", [null, 1, null, 300, 306])],
+  groups: [
+    {
+      name: "mean",
+      series: "evaluation/mean",
+      mean: [null, 1, null, 375, 306],
+      high: [null, 2, null, 450, null],
+      low: [null, 0, null, 300, null],
+      n: [0, 2, 0, 2, 1],
+      carried: [0, 0, 0, 0, 0],
+    },
+  ],
+} as unknown as SeriesResult;
+
+afterEach(() => void vi.restoreAllMocks());
+
+describe("the number of seeds", () => {
+  it("is marked on the chart where it changes, and told for every point", () => {
+    const plot = evaluationPlot(RESULT, "g", RUNS, "light", true);
+    expect(plot.source.read().data[0]).toEqual([10, 20, 30]);
+    expect(plot.marks).toEqual([{ x: 25, label: "n = 1" }]);
+    expect([0, 2].map((i) => plot.note(i))).toEqual(["n = 2 of 2 seeds", "n = 1 of 2 seeds"]);
+    expect(plot.n).toEqual({ least: 1, most: 2 });
+  });
+
+  it("says how many of the seeds are carried forward", () => {
+    expect(remark({ x: 0, n: 3, carried: 2 }, 3)).toBe("n = 3 of 3 seeds, 2 carried forward");
+    expect(remark({ x: 0, n: 0, carried: 0 }, 3)).toBeNull();
+    expect(
+      changes([
+        { x: 0, n: 3, carried: 0 },
+        { x: 10, n: 0, carried: 0 },
+        { x: 20, n: 3, carried: 1 },
+      ]),
+    ).toEqual([]);
+  });
+
+  it("has no interval drawn through where it is too small for one", () => {
+    const { data } = evaluationPlot(RESULT, "g", RUNS, "light", true).source.read();
+    expect(data[1]).toEqual([2, 450, null]);
+    const plot = evaluationPlot(RESULT, "g", RUNS, "light", true);
+    expect(plot.series.filter((look) => look.edge).every((look) => look.gaps)).toBe(true);
+  });
+});
+
+describe("carrying forward", () => {
+  it("is the server's, over all data, and off unless the address says so", () => {
+    expect(evaluationRequest(experiment, RUNS, "env_step", false).groups[0]?.carry_forward).toBe(false);
+    expect(evaluationRequest(experiment, RUNS, "env_step", true).groups[0]?.carry_forward).toBe(true);
+    expect(readExperimentSearch({})).toEqual({});
+    expect(readExperimentSearch({ carry: true })).toEqual({ carry: true });
+  });
+
+  const panel = (runs: readonly Run[], change = vi.fn()) => {
+    vi.stubGlobal("fetch", () => new Promise(() => undefined));
+    render(
+      <MantineProvider env="test">
+        <QueryClientProvider client={new QueryClient()}>
+          <EvaluationPanel experiment={experiment} runs={runs} search={{}} change={change} />
+        </QueryClientProvider>
+      </MantineProvider>,
+    );
+    return change;
+  };
+
+  it("is offered where a seed succeeded before others", async () => {
+    const change = panel(RUNS);
+    await userEvent.click(screen.getByRole("switch", { name: "Carry forward" }));
+    expect(change).toHaveBeenCalledWith({ carry: true });
+  });
+
+  it("is not offered where it changes nothing", () => {
+    panel([run(0, 30), run(1, 30), run(2, 20, "failed")]);
+    expect(screen.queryByRole("switch", { name: "Carry forward" })).toBeNull();
+  });
+});

@@ -1,0 +1,227 @@
+"""What the pages of the dashboard say and do, in a real browser before a real server whose runs report what the test wants."""
+
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from app.db.models import Membership
+from app.services import access
+from palestra.contract.states import Cause, Outcome
+from tests.app.api.serving import Served, serve
+from tests.e2e.test_browser import CHROMIUM, QUIET
+from tests.support import records
+from tests.support.listening import listening
+from tests.support.training import evaluations, train
+from tests.support.world import World, definition
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+
+expect.set_options(timeout=20_000)
+TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
+
+
+@dataclass
+class Site:
+    """A server with a browser before it, and the names of what it shows."""
+
+    served: Served
+    browser: Browser
+    url: str
+    several: str
+    """Experiment with three seeds, of which one stopped at its target before the others."""
+    single: str
+    """Experiment with one run of one evaluation of one episode."""
+    run: str
+    """Run with a curve."""
+
+    async def link(self) -> str:
+        """Returns a new login link."""
+        async with self.served.database.write() as session:
+            world = self.served.world
+            membership = Membership(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
+            code = await access.make_link(session, membership, 3_600)
+        return f"{self.url}/login#code={code}"
+
+    async def stranger(self) -> Page:
+        """Returns a page that is not logged in."""
+        context = await self.browser.new_context(base_url=self.url, viewport={"width": 1440, "height": 900})
+        return await context.new_page()
+
+    async def page(self, path: str) -> Page:
+        """Returns a page that is logged in."""
+        page = await self.stranger()
+        await page.goto(await self.link())
+        await page.wait_for_url("**/experiments**")
+        await page.goto(path)
+        return page
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def site(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    async with serve(module_database, tmp_path_factory.mktemp("data")) as served, listening(served.app) as url, async_playwright() as play:
+        browser = await play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        several, single, run = await _fill(served.world)
+        yield Site(served, browser, url, several, single, run)
+        await browser.close()
+
+
+@pytest.fixture(scope="module")
+def module_database(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """URL of a database for this module's server."""
+    return f"sqlite:///{shutil.copy(migrated_sqlite, tmp_path_factory.mktemp('pages') / 'palestra.db')}"
+
+
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def closing(site: Site) -> AsyncIterator[None]:
+    """Leaves no page open, which would go on drawing beside the next test's."""
+    yield
+    for context in site.browser.contexts:
+        await context.close()
+
+
+async def _fill(world: World) -> tuple[str, str, str]:
+    worker = (await world.register(slots=8, name="pages")).worker_id
+    document = definition(name="Several seeds", loop={"env_steps": 1_000}, evaluation={"every_env_steps": 10})
+    several, _ = await world.submit(document, seeds=(0, 1, 2))
+    means = ((100.0, 450.0), (100.0, 190.0, 306.0), (100.0, 200.0, 294.0))
+    for slot, job in enumerate(await world.jobs(experiment_id=several.id)):
+        content = [*evaluations(*means[slot]), records.points("", "loss/td", [1, 2, 3], [4.0, 2.0, 1.25])]
+        run = await train(world, job, (worker, slot), content, TARGET if slot == 0 else None)
+    single, _ = await world.submit(definition(name="Single seed", loop={"env_steps": 1_001}))
+    (job,) = await world.jobs(experiment_id=single.id)
+    await train(world, job, (worker, 3), evaluations(401.9), (Outcome.SUCCEEDED, Cause.BUDGET))
+    return several.id, single.id, run
+
+
+async def test_one_run_has_no_spread_and_a_target_is_the_end(site: Site) -> None:
+    """Lines 15.20 and 15.21: a list showed ± of a twentieth of the mean; a run that stopped at its target was a grey bar at 28 %."""
+    page = await site.page("/experiments")
+    rows = page.get_by_role("row")
+    await expect(rows.filter(has_text="Single seed")).to_contain_text("401.9n = 1")
+    await expect(rows.filter(has_text="Single seed")).not_to_contain_text("±")
+    await expect(rows.filter(has_text="Several seeds")).to_contain_text(" sd")
+    await page.goto(f"/experiments/{site.single}")
+    await expect(page.get_by_title("Over the latest evaluation of each run")).not_to_contain_text("±")
+    await page.goto(f"/experiments/{site.several}")
+    await expect(page.get_by_role("progressbar", name="Progress of seed 0")).to_have_attribute("aria-valuenow", "100")
+    await expect(page.get_by_role("row").filter(has_text="target")).to_have_count(1)
+
+
+async def test_the_chart_says_where_n_changes_and_carries_forward_on_demand(site: Site) -> None:
+    """Line 15.21: a curve that had reached 450 fell to 306, since the seed that had stopped at its target left the mean."""
+    page = await site.page(f"/experiments/{site.several}")
+    chart = page.get_by_test_id("evaluation-chart")
+    await expect(page.get_by_text("mean over 2 to 3 seeds")).to_be_visible()
+    tooltip = await _tooltip_at_end(page)
+    assert "n = 2 of 3 seeds" in tooltip
+    assert "300" in tooltip
+    await page.get_by_role("switch", name="Carry forward").click()
+    await page.wait_for_url("**carry=true**")
+    await expect(page.get_by_text("mean over 3 seeds, succeeded ones carried forward")).to_be_visible()
+    await expect(chart).to_be_visible()
+    tooltip = await _tooltip_at_end(page)
+    assert "n = 3 of 3 seeds, 1 carried forward" in tooltip
+    assert "350" in tooltip
+
+
+async def _tooltip_at_end(page: Page) -> str:
+    """Returns what the chart tells about its last point."""
+    over = page.get_by_test_id("evaluation-chart").locator(".u-over")
+    box = await over.bounding_box()
+    assert box is not None
+    await over.hover(position={"x": box["width"] - 2, "y": box["height"] / 2})
+    await expect(over.locator("small").first).to_be_visible()
+    return await over.inner_text()
+
+
+async def test_a_stranger_is_told_how_to_get_in(site: Site) -> None:
+    """Line 15.24: the page wanted a password that nobody had set, and a link that was pasted did nothing."""
+    page = await site.stranger()
+    await page.goto(f"/experiments/{site.single}")
+    await expect(page.get_by_text("palestra login-link")).to_be_visible()
+    await expect(page.locator("input[name=password]")).to_have_count(0)
+    await page.get_by_label("Login link").fill(await site.link())
+    await page.get_by_role("button", name="Log in").click()
+    await expect(page.get_by_role("heading", name="Single seed")).to_be_visible()
+
+
+async def test_an_archived_experiment_comes_back(site: Site) -> None:
+    """Line 15.24: archive was final."""
+    page = await site.page(f"/experiments/{site.single}")
+    await page.get_by_role("button", name="More actions").click()
+    await page.get_by_role("menuitem", name="Archive").click()
+    await expect(page.locator("[data-state=archived]")).to_be_visible()
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.locator("[data-state=archived]")).to_have_count(0)
+
+
+CONTRAST = """
+(element) => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const luminance = (color) => {
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((byte) => {
+      const c = byte / 255;
+      return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const style = getComputedStyle(element);
+  const [low, high] = [luminance(style.color), luminance(style.backgroundColor)].sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_way_out_of_a_page_that_is_not_there_can_be_read(site: Site, scheme: str) -> None:
+    """Line 15.24: the button of the not-found page was ink on ink."""
+    page = await site.page("/experiments")
+    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    await page.goto("/nowhere/at/all")
+    way_out = page.get_by_role("link", name="All experiments")
+    await expect(way_out).to_be_visible()
+    assert await way_out.evaluate(CONTRAST) > 7
+    await way_out.click()
+    await expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
+
+
+async def test_escape_in_the_search_field_opens_no_row(site: Site) -> None:
+    """Line 15.24: keys that were meant for the search field opened a row."""
+    page = await site.page("/experiments")
+    await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
+    await page.keyboard.press("j")
+    await page.keyboard.press("/")
+    await page.keyboard.type("Several")
+    await expect(page.get_by_role("row").filter(has_text="Single seed")).to_have_count(0)
+    for key in ("Escape", "Escape", "Enter"):
+        await page.keyboard.press(key)
+    await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
+    assert urlsplit(page.url).path == "/experiments"
+
+
+async def test_smoothing_leaves_the_headline_of_a_curve_alone(site: Site) -> None:
+    """Line 15.24: the value beside a curve's name was that of the smoothed curve."""
+    page = await site.page(f"/runs/{site.run}?smooth=0.9")
+    await expect(page.locator("figure", has=page.get_by_test_id("curve-loss/td")).locator("figcaption")).to_contain_text("1.25")
+    await page.goto(f"/runs/{site.run}?smooth=0.9&start=1&end=2")
+    await expect(page.locator("figure", has=page.get_by_test_id("curve-loss/td")).locator("figcaption")).to_contain_text("1.25")
+
+
+async def test_what_failed_in_an_outage_is_repeated(site: Site) -> None:
+    """Line 15.24: a page that was opened while the server was down stayed a failure until a person tried again."""
+    async with listening(site.served.app) as url:
+        other = Site(site.served, site.browser, url, site.several, site.single, site.run)
+        page = await other.page("/experiments")
+        await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
+    await page.get_by_role("row").filter(has_text="Single seed").get_by_role("link").click()
+    await expect(page.get_by_text("It is tried again by itself")).to_be_visible()
+    async with listening(site.served.app, port=urlsplit(url).port or 0):
+        await expect(page.get_by_role("heading", name="Single seed")).to_be_visible()
