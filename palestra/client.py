@@ -28,6 +28,7 @@ from palestra.contract.resources import (
     RunDetail,
     RunView,
     SnapshotView,
+    SubmittedExperiment,
     WorkerView,
 )
 from palestra.contract.states import FINAL_JOB_STATES, RunState
@@ -73,7 +74,7 @@ class Client:
         code: Code | None = None,
         provenance: dict[str, Any] | None = None,
         key: str | None = None,
-    ) -> ExperimentDetail:
+    ) -> SubmittedExperiment:
         """Submits a definition; the same definition and code give the same experiment, to which missing seeds are added.
 
         Args:
@@ -88,10 +89,10 @@ class Client:
             key=key,
         )[0]
 
-    def submit_document(self, submission: Submission, *, key: str | None = None) -> tuple[ExperimentDetail, bool]:
-        """Submits a whole document; returns the experiment and whether it is new."""
+    def submit_document(self, submission: Submission, *, key: str | None = None) -> tuple[SubmittedExperiment, bool]:
+        """Submits a whole document; returns the experiment, with `warnings`, and whether it is new."""
         key = key or str(uuid.uuid4())
-        experiment, status = self._connection.send(ExperimentDetail, "POST", "/experiments", body=submission, key=key)
+        experiment, status = self._connection.send(SubmittedExperiment, "POST", "/experiments", body=submission, key=key)
         return experiment, status == 201
 
     def experiments(

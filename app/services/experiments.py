@@ -13,13 +13,14 @@ from app.db.repositories.experiments import ExperimentFilter, RunFilter
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
-from app.services import catalogue, gate, jobs, pages, runs, views
+from app.services import catalogue, gate, jobs, pages, runs, unapplied, views
 from app.services.actors import actor
+from palestra.contract import advice
 from palestra.contract.definition import RlDefinition, definition_hash, experiment_id, identity_hash
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import new_id
 from palestra.contract.options import Submission
-from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView
+from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
@@ -29,14 +30,14 @@ _AT_ONCE: Final = 100
 __all__ = ["ExperimentFilter", "PageRequest", "archive", "get", "list_experiments", "list_runs_of", "submit"]
 
 
-async def submit(session: Session, principal: Principal, submission: Submission) -> tuple[ExperimentDetail, bool]:
+async def submit(session: Session, principal: Principal, submission: Submission) -> tuple[SubmittedExperiment, bool]:
     """Makes an experiment with one run and one queued job per seed.
 
     The same definition and code in a project give the experiment that exists, and add the seeds that it misses; two submissions at once
     make one. An archived experiment comes back.
 
     Returns:
-        The experiment, and whether it is new.
+        The experiment with what the user should know of the submission, and whether it is new.
 
     Raises:
         InvalidError: If no worker of the pool could work on it.
@@ -58,7 +59,10 @@ async def submit(session: Session, principal: Principal, submission: Submission)
     if added:
         await jobs.queue_training(session, principal, experiment, added, submission.options)
     await gate.tell_experiment(session, experiment)
-    return await _detail(session, experiment), new
+    warnings = advice.warnings_of(submission.definition, submission.options)
+    kept = () if new else await unapplied.warnings_of(session, experiment, submission.options, {run.id for run in added})
+    detail = await _detail(session, experiment)
+    return SubmittedExperiment(**dict(detail), warnings=[*warnings, *kept]), new
 
 
 def _row(principal: Principal, submission: Submission) -> dict[str, object]:

@@ -7,7 +7,7 @@ import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.documents import parse_seeds, read_submission
-from palestra.cli.output import emit_json, say, usage
+from palestra.cli.output import emit_json, say, usage, warn
 from palestra.cli.watch import follow
 from palestra.contract.names import Schedule
 from palestra.contract.options import GIT_CODE_IS_NOT_TAKEN, Submission
@@ -43,6 +43,8 @@ def submit(
         submission = submission.model_copy(update={"provenance": capture(sys.argv, with_untracked=with_untracked)})
     with connect(server, token_file) as client:
         experiment, created = client.submit_document(submission)
+        for told in experiment.warnings:
+            warn(f"warning: {told.pointer.removeprefix('/').replace('/', '.')}: {told.message}")
         if json and not watch:
             emit_json(experiment)
             return

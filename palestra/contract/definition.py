@@ -21,7 +21,7 @@ from palestra.contract.code import shown_code as shown_code
 from palestra.contract.code import with_environment as with_environment
 from palestra.contract.documents import Document, sha256_of
 from palestra.contract.envs import EnvSpec
-from palestra.contract.names import ExportFormat, Name, SeriesName, Text, Title, slugify
+from palestra.contract.names import ExportFormat, Name, SeriesName, StoredTitle, Text, slugify
 from palestra.contract.parameters import FreeParameters
 from palestra.contract.versions import oldest_form
 
@@ -167,7 +167,7 @@ class RlDefinition(Document):
     schema_version: Literal[2] = SCHEMA_VERSION
     """Version of this document; where it is left out, the current one."""
 
-    name: Title
+    name: StoredTitle
     """Display name. Not part of the identity."""
 
     notes: Text = ""
@@ -269,7 +269,7 @@ class SupervisedDefinition(Document):
     schema_version: Literal[2] = SCHEMA_VERSION
     """Version of this document; where it is left out, the current one."""
 
-    name: Title
+    name: StoredTitle
     """Display name. Not part of the identity."""
 
     notes: Text = ""

@@ -7,14 +7,18 @@ import re
 import secrets
 import time
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 _CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-_BIDI_AND_JOINERS: Final = frozenset("\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff")
+_BIDI_AND_ZERO_WIDTH: Final = frozenset("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff")
+_JOINERS: Final = frozenset("\u200c\u200d")
+"""Zero-width non-joiner, which Persian and others write, and joiner, which emoji are made with."""
+_FILLERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and symbols that show nothing: Hangul fillers and the blank of Braille."""
 _SLUG_PATTERN: Final = re.compile(r"[^a-z0-9]+")
 
 MAX_SERIES_NAME: Final = 128
@@ -46,11 +50,29 @@ def slugify(text: str, limit: int = 40) -> str:
 
 def _readable(text: str) -> str:
     normal = unicodedata.normalize("NFC", text)
-    if any(character in _BIDI_AND_JOINERS for character in normal):
+    if any(character in _BIDI_AND_ZERO_WIDTH for character in normal):
         raise ValueError("must not contain bidirectional or zero-width characters")
+    if any(not beside or unicodedata.category(beside)[0] in "ZC" for beside in _beside_joiners(normal)):
+        raise ValueError("must not contain zero-width joiners but between other characters, as in emoji")
     if any(unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t" for character in normal):
         raise ValueError("must not contain control characters")
     return normal
+
+
+def _beside_joiners(text: str) -> Iterator[str]:
+    """Yields what stands on either side of each zero-width joiner and non-joiner."""
+    for place, character in enumerate(text):
+        if character in _JOINERS:
+            yield text[place - 1 : place]
+            yield text[place + 1 : place + 2]
+
+
+def is_visible(text: str) -> bool:
+    """Returns whether something of a text is seen: not if it holds spaces, marks, format characters and fillers only."""
+    return any(
+        character not in _FILLERS and (category[0] not in "ZMC" or category in {"Co", "Cn"})
+        for character, category in ((character, unicodedata.category(character)) for character in text)
+    )
 
 
 def _title(text: str) -> str:
@@ -78,8 +100,17 @@ def _safe_file_name(text: str) -> str:
     return normal
 
 
-Title = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_title)]
-"""One visible line of at most 64 characters, NFC, without control or bidirectional characters."""
+def _seen(text: str) -> str:
+    if not is_visible(text):
+        raise ValueError("must have at least one visible character")
+    return text
+
+
+StoredTitle = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_title)]
+"""One line of at most 64 characters, NFC, without control or bidirectional characters."""
+
+Title = Annotated[StoredTitle, AfterValidator(_seen)]
+"""A `StoredTitle` of which something is seen."""
 
 Text = Annotated[str, StringConstraints(max_length=16_384), AfterValidator(_readable)]
 """Free text with line breaks, NFC."""

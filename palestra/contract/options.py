@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from palestra.contract import acceptance
 from palestra.contract.definition import BuiltinCode, Code, Definition, Video
 from palestra.contract.documents import Document
 from palestra.contract.names import ExportFormat, Name, Schedule, Seed
@@ -66,6 +67,13 @@ class EvaluateOptions(Document):
 
     formats: Annotated[tuple[ExportFormat, ...], Field(min_length=1, max_length=3)] | None = None
     """For `export`: `null` takes the definition's formats, or `weights` where it names none."""
+
+    @field_validator("formats")
+    @classmethod
+    def _formats_differ(cls, formats: tuple[ExportFormat, ...] | None) -> tuple[ExportFormat, ...] | None:
+        if formats is not None and acceptance.repeated(formats):
+            raise ValueError("names a format twice: name each format once")
+        return formats
 
     throttle_seconds: Annotated[float, Field(ge=0, le=604_800)] = 0
     """For the continuous schedules: least time between the starts of two evaluations, while the run is trained and after that."""
@@ -172,6 +180,11 @@ class Submission(Document):
         if code.kind == "git":
             raise ValueError(GIT_CODE_IS_NOT_TAKEN)
         return code
+
+    @model_validator(mode="after")
+    def _is_meant(self) -> Self:
+        acceptance.check(self.definition, self.options.resources.pack, self.provenance)
+        return self
 
     @model_validator(mode="after")
     def _video_sees_the_evaluated_agent(self) -> Self:

@@ -10,7 +10,8 @@ from palestra.contract.documents import canonical_json
 
 MAX_PARAMETERS_BYTES: Final = 65_536
 MAX_SCHEMA_BYTES: Final = 65_536
-_LARGEST: Final = 2**63
+LARGEST: Final = 2**63
+"""Whole numbers of free JSON are smaller than this, and not below its negative."""
 MAX_SCHEMA_PARTS: Final = 2_000
 _DEEPEST: Final = 64
 _NAMING: Final = ("$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef")
@@ -20,7 +21,7 @@ def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
     for value in leaves(parameters):
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError("must hold finite numbers only")
-        if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        if isinstance(value, int) and not -LARGEST <= value < LARGEST:
             raise ValueError("must not hold whole numbers of more than 63 bits")
     if len(canonical_json(parameters)) > MAX_PARAMETERS_BYTES:
         raise ValueError(f"must have at most {MAX_PARAMETERS_BYTES} bytes as JSON")

@@ -21,7 +21,7 @@ from palestra.contract.states import (
     WorkerState,
 )
 from palestra.contract.telemetry import Number, RunId
-from palestra.contract.views import View
+from palestra.contract.views import SubmissionWarning, View
 from palestra.contract.work_order import Catalogue, Failure, Gpu
 
 
@@ -126,6 +126,13 @@ class ExperimentDetail(ExperimentView):
     """An experiment with its whole definition."""
 
     definition: Definition
+
+
+class SubmittedExperiment(ExperimentDetail):
+    """Answer to a submission."""
+
+    warnings: list[SubmissionWarning] = Field(default_factory=list)
+    """What the user should know: of the definition, and of options that were not applied."""
 
 
 class RunView(View):

@@ -32,6 +32,15 @@ class FieldProblem(View):
     message: str
 
 
+class SubmissionWarning(View):
+    """What a user should know of a submission that was accepted."""
+
+    code: str
+    pointer: str
+    """JSON pointer to the member of the submission (RFC 6901)."""
+    message: str
+
+
 class Problem(View):
     """Problem details (RFC 9457)."""
 

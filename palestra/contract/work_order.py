@@ -1,9 +1,10 @@
 """What crosses between the server and a worker: registration, claim, work order, renewal, release; and the doorbell on the queue."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from palestra.contract import outcomes
 from palestra.contract.agents.actions import ActionKind
 from palestra.contract.definition import Code, Definition, EntrypointCode, EnvironmentCode
 from palestra.contract.documents import Document
@@ -203,6 +204,12 @@ class Release(Document):
     report: AttemptReport
     last_seq: Counter
     """Records in the spool. The server answers 409 `telemetry_missing` while fewer are acknowledged."""
+
+    @model_validator(mode="after")
+    def _causes_fit(self) -> Self:
+        for end in (self.report, *self.report.runs):
+            outcomes.check(end.outcome, end.cause)
+        return self
 
 
 class Gpu(Document):

@@ -15,7 +15,7 @@ from app.services.experiments import ExperimentFilter
 from app.services.replay import Answer
 from app.services.runs import RunFilter
 from palestra.contract.options import Submission
-from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView
+from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
 from palestra.contract.states import RunState
 from palestra.contract.upgrade import upgrade_submission
 from palestra.contract.views import Page
@@ -41,7 +41,7 @@ def experiment_filter(
 Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
 
 
-@router.post("", status_code=201, response_model=ExperimentDetail, responses={200: {"model": ExperimentDetail}, 409: {}})
+@router.post("", status_code=201, response_model=SubmittedExperiment, responses={200: {"model": SubmittedExperiment}, 409: {}})
 async def submit_experiment(
     principal: Submitter,
     body: Annotated[Submission, json_body(Submission, limit=LARGE, upgraded=upgrade_submission)],

@@ -13,6 +13,7 @@ from app.db.engine import Session
 from app.db.models.curves import Evaluation
 from app.db.models.jobs import Attempt, Job, JobRun
 from app.db.models.snapshots import Snapshot
+from app.db.repositories.in_lists import cut
 from app.db.repositories.keysets import paged
 from app.domain.paging import Keyset
 from app.domain.retry import History
@@ -78,6 +79,14 @@ async def by_id(session: Session, job_id: str, *, lock: bool = False) -> Job | N
     """Returns a job of any project."""
     query = select(Job).where(Job.id == job_id).execution_options(populate_existing=True)
     return await session.scalar(query.with_for_update() if lock else query)
+
+
+async def by_ids(session: Session, job_ids: Collection[str]) -> Sequence[Job]:
+    """Returns jobs by id."""
+    found: list[Job] = []
+    for some in cut(job_ids):
+        found += await session.scalars(select(Job).where(Job.id.in_(some)))
+    return found
 
 
 async def move(session: Session, job: Job, to: JobState, values: Mapping[str, Any], *conditions: ColumnElement[bool]) -> bool:

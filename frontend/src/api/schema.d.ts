@@ -5451,6 +5451,86 @@ export interface components {
             };
         };
         /**
+         * SubmissionWarning
+         * @description What a user should know of a submission that was accepted.
+         */
+        SubmissionWarning: {
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+            /**
+             * Pointer
+             * @description JSON pointer to the member of the submission (RFC 6901).
+             */
+            pointer: string;
+        };
+        /**
+         * SubmittedExperiment
+         * @description Answer to a submission.
+         */
+        SubmittedExperiment: {
+            /**
+             * Agent
+             * @description Name of the agent; of a supervised experiment that of its model function.
+             */
+            agent: string;
+            /** Archived At */
+            archived_at: string | null;
+            /** Code */
+            code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Definition */
+            definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
+            /** Definition Hash */
+            definition_hash: string;
+            /**
+             * Env
+             * @description Id of the environment; of a supervised experiment the name of its training input.
+             */
+            env: string;
+            /**
+             * Failures
+             * @description Why runs failed: the most frequent reasons first, five at most.
+             */
+            failures: components["schemas"]["FailureCount"][];
+            /**
+             * Id
+             * @description The generated, reproducible experiment ID.
+             */
+            id: string;
+            /** Kind */
+            kind: string;
+            /** @description Over the runs' latest evaluations. */
+            latest_evaluation: components["schemas"]["ScoreView"] | null;
+            /** Name */
+            name: string;
+            /** Notes */
+            notes: string;
+            /**
+             * Runs
+             * @description Runs by state; absent states have none.
+             */
+            runs: {
+                [key: string]: number;
+            };
+            /** Schema Version */
+            schema_version: number;
+            /** @description Derived from the runs. */
+            state: components["schemas"]["RunState"];
+            /**
+             * Warnings
+             * @description What the user should know: of the definition, and of options that were not applied.
+             */
+            warnings?: components["schemas"]["SubmissionWarning"][];
+        };
+        /**
          * SupervisedDefinition
          * @description A definition of supervised training: a model function fed by input functions.
          */
@@ -6953,7 +7033,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ExperimentDetail"];
+                    "application/json": components["schemas"]["SubmittedExperiment"];
                 };
             };
             /** @description Successful Response */
@@ -6962,7 +7042,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ExperimentDetail"];
+                    "application/json": components["schemas"]["SubmittedExperiment"];
                 };
             };
             /** @description The request could not be read. */

@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.api.corpus import Row, body_of, declaration, expand, rows
 from tests.app.api.serving import HOST, Served
+from tests.support.phrases import pydantic_phrases
 from tests.support.world import definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -52,6 +53,7 @@ def _check_problem(row: Row, answer: httpx.Response) -> None:
     if "expected_seq" in row:
         assert problem["expected_seq"] == row["expected_seq"]
     sentences = [problem["detail"], *(error["message"] for error in problem["errors"])]
+    assert not pydantic_phrases(" ".join(sentences)), "line 15.26: faults are told in our own words"
     assert any(row.get("text", "") in sentence for sentence in sentences), sentences
     if "pointer" in row:
         found = [error for error in problem["errors"] if error["pointer"] == row["pointer"]]

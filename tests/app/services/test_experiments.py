@@ -256,3 +256,30 @@ def test_a_newer_schema_is_refused(database_url: str) -> None:
         with _connection(database_url) as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :head"), {"head": head()})
             connection.commit()
+
+
+async def test_a_submission_that_can_only_disappoint_says_so(world: World) -> None:
+    """Line 15.26."""
+    first, _ = await world.submit(definition(agent={"name": "dqn", "learning_starts": 50_000}))
+    assert [(one.code, one.pointer) for one in first.warnings] == [("no_updates", "/definition/agent/learning_starts")]
+    fine, _ = await world.submit()
+    assert fine.warnings == []
+
+
+async def test_options_that_were_not_applied_are_told(world: World) -> None:
+    """Line 15.26: the same document with other options changes nothing, and says what."""
+    await world.register(name="w2", pool="lab")
+    await world.submit(seeds=[0, 1], priority=3)
+    again, created = await world.submit(seeds=[0, 1, 2], priority=5, pool="lab", resources={"gpus": 2})
+    assert not created
+    assert {(one.code, one.pointer) for one in again.warnings} == {
+        ("options_not_applied", "/options/pool"),
+        ("options_not_applied", "/options/priority"),
+        ("options_not_applied", "/options/resources/gpus"),
+    }
+    (told,) = [one.message for one in again.warnings if one.pointer == "/options/priority"]
+    assert "priority 5 was not applied: the run of 2 seeds, 0 the first, is there already, with 3" in told
+    added = [job for job in await world.jobs() if job.pool == "lab"]
+    assert [(job.priority, job.resources.gpus) for job in added] == [(5, 2)], "the new seed has them"
+    same, _ = await world.submit(seeds=[0, 1], priority=3)
+    assert same.warnings == []

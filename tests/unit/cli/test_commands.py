@@ -40,6 +40,17 @@ def test_the_option_code_is_refused_with_the_way_that_works(peer: Peer, palestra
     assert "--code" not in palestra("submit", "--help")[1]
 
 
+def test_submit_prints_warnings(peer: Peer, palestra: Run) -> None:
+    """Line 15.26: beside the output, so that programs still read JSON."""
+    told = {"code": "no_updates", "pointer": "/definition/agent/learning_starts", "message": "no update is made"}
+    peer.on("POST", "/experiments", Answer(201, samples.experiment(warnings=[told])))
+    code, out, err = palestra("submit", "x.yaml", "--no-provenance", "--json")
+    assert (code, json.loads(out)["warnings"]) == (0, [told])
+    assert "warning: definition.agent.learning_starts: no update is made" in " ".join(err.split())
+    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    assert palestra("submit", "x.yaml", "--no-provenance")[2] == ""
+
+
 @pytest.mark.parametrize(("state", "expected"), [("succeeded", 0), ("failed", 1)])
 def test_submit_and_watch(peer: Peer, palestra: Run, state: str, expected: int) -> None:
     peer.on("POST", "/experiments", Answer(201, samples.experiment()))

@@ -1,0 +1,57 @@
+"""Options of a submission that changed nothing: its runs were there already, with the options of their first one."""
+
+from collections.abc import Collection
+from typing import Any
+
+from app.db.engine import Session
+from app.db.models.experiments import Experiment
+from app.db.models.jobs import Job
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import jobs as job_rows
+from palestra.contract.options import JobOptions
+from palestra.contract.views import SubmissionWarning
+
+_MEMBERS = ("schedule", "pool", "priority", "resources", "limits")
+
+
+async def warnings_of(session: Session, experiment: Experiment, options: JobOptions, queued: Collection[str]) -> list[SubmissionWarning]:
+    """Returns a warning for each option that differs from that of a run which was there.
+
+    Args:
+        session: A session.
+        experiment: The experiment that was submitted again.
+        options: The options that were sent.
+        queued: Ids of the runs that did get a job with these options.
+    """
+    known = await experiment_rows.runs_of_seeds(session, experiment, options.seeds)
+    seeds: dict[str, list[int]] = {}
+    for run in known:
+        if run.id not in queued and run.job_id is not None:
+            seeds.setdefault(run.job_id, []).append(run.seed)
+    found: dict[tuple[str, ...], tuple[Any, Any, list[int]]] = {}
+    for job in await job_rows.by_ids(session, seeds):
+        for where, has, wanted in _differences(job, options.model_dump(mode="json")):
+            found.setdefault(where, (has, wanted, []))[2].extend(seeds[job.id])
+    return [_told(where, *difference) for where, difference in found.items()]
+
+
+def _differences(job: Job, wanted: dict[str, Any]) -> list[tuple[tuple[str, ...], Any, Any]]:
+    """Returns where a job's options differ from what is wanted: the place, what it has, and what is wanted."""
+    pairs: list[tuple[tuple[str, ...], Any, Any]] = []
+    for member in _MEMBERS:
+        has = getattr(job, member)
+        if isinstance(has, dict):
+            pairs += [((member, name), has.get(name, value), value) for name, value in wanted[member].items()]
+        else:
+            pairs.append(((member,), has, wanted[member]))
+    return [pair for pair in pairs if pair[1] != pair[2]]
+
+
+def _told(where: tuple[str, ...], has: Any, wanted: Any, seeds: list[int]) -> SubmissionWarning:
+    first = f"seed {min(seeds)}" if len(seeds) == 1 else f"{len(seeds)} seeds, {min(seeds)} the first,"
+    return SubmissionWarning(
+        code="options_not_applied",
+        pointer="/".join(("/options", *where)),
+        message=f"{'.'.join(where)} {wanted} was not applied: the run of {first} is there already, with {has}. "
+        "Options are those of the first submission; cancel the run and retry it, or submit other seeds",
+    )

@@ -1,0 +1,74 @@
+"""What is refused of a submission beyond the rules of its document.
+
+Stored definitions are read by the rules of the document alone: what was accepted once stays readable.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic_core import InitErrorDetails, ValidationError
+
+from palestra.contract.agents import PACKABLE_AGENTS
+from palestra.contract.definition import Definition, LearningRateSchedule, RlDefinition
+from palestra.contract.names import is_visible
+from palestra.contract.parameters import LARGEST
+
+Fault = tuple[tuple[str | int, ...], str]
+"""Where in the submission, and the sentence."""
+
+
+def check(definition: Definition, pack: object, provenance: Mapping[str, Any]) -> None:
+    """Refuses what the document permits and no run can mean.
+
+    Args:
+        definition: What to train.
+        pack: Seeds per job, or a word, as `Resources.pack`.
+        provenance: What was recorded on the submitter's machine.
+
+    Raises:
+        pydantic_core.ValidationError: With every fault and its place.
+    """
+    faults = [*_of_definition(definition), *_of_pack(definition, pack), *huge_numbers(provenance, ("provenance",))]
+    if faults:
+        details: list[InitErrorDetails] = [
+            {"type": "value_error", "loc": where, "input": None, "ctx": {"error": ValueError(message)}} for where, message in faults
+        ]
+        raise ValidationError.from_exception_data("Submission", details)
+
+
+def _of_definition(definition: Definition) -> Iterator[Fault]:
+    if not is_visible(definition.name):
+        yield ("definition", "name"), "must have at least one visible character"
+    for place in repeated(definition.export.formats):
+        yield ("definition", "export", "formats", place), "names a format for the second time: name each format once"
+    if isinstance(definition, RlDefinition):
+        yield from huge_numbers(definition.env.kwargs, ("definition", "env", "kwargs"))
+        schedules = [place for place, hook in enumerate(definition.hooks) if isinstance(hook, LearningRateSchedule)]
+        for place in schedules[1:]:
+            yield ("definition", "hooks", place), "is a second learning_rate_schedule: one learning rate has one schedule"
+
+
+def _of_pack(definition: Definition, pack: object) -> Iterator[Fault]:
+    agent = definition.agent.name if isinstance(definition, RlDefinition) else ""
+    if isinstance(pack, int) and agent not in PACKABLE_AGENTS:
+        what = f"the agent {agent}" if agent else "a supervised definition"
+        known = ", ".join(sorted(PACKABLE_AGENTS))
+        yield ("options", "resources", "pack"), f"{what} is not trained in packs, {known} are: set pack to off"
+
+
+def repeated(values: Sequence[object]) -> list[int]:
+    """Returns the places of values that came before."""
+    return [place for place, value in enumerate(values) if value in values[:place]]
+
+
+def huge_numbers(value: Any, where: tuple[str | int, ...]) -> Iterator[Fault]:
+    """Yields the places of whole numbers of more than 63 bits in a JSON value."""
+    stack: list[tuple[tuple[str | int, ...], Any]] = [(where, value)]
+    while stack:
+        place, part = stack.pop()
+        if isinstance(part, Mapping):
+            stack += [((*place, key), member) for key, member in part.items()]
+        elif isinstance(part, list | tuple):
+            stack += [((*place, index), member) for index, member in enumerate(part)]
+        elif isinstance(part, int) and not -LARGEST <= part < LARGEST:
+            yield place, "must be a whole number of at most 63 bits"

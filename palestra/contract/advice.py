@@ -1,0 +1,96 @@
+"""Warnings about submissions that are valid and can only disappoint: told with the answer, nothing is refused.
+
+Owns the rules and their sentences. What depends on the server's state is added by the server.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from palestra.contract.definition import Definition, RlDefinition, SupervisedDefinition
+from palestra.contract.options import JobOptions
+from palestra.contract.views import SubmissionWarning
+
+SHORT_EPISODE: Final = 20
+"""env_steps that an episode of an evaluation is taken to have: fewer than those of most environments."""
+
+MANY_PROCESSES: Final = 256
+"""Environments in processes of their own, beyond which their number is mentioned."""
+
+
+def warnings_of(definition: Definition, options: JobOptions) -> tuple[SubmissionWarning, ...]:
+    """Returns what a user should know of a submission before its runs have ended."""
+    if not options.schedule.writes_training_state:
+        return ()
+    rules = _of_rl(definition) if isinstance(definition, RlDefinition) else _of_supervised(definition)
+    return tuple(rules)
+
+
+def _of_rl(definition: RlDefinition) -> Iterator[SubmissionWarning]:
+    yield from _no_updates(definition)
+    yield from _dear_evaluation(definition)
+    if (every := definition.snapshot.every_env_steps) is not None and every <= definition.env.num_envs:
+        yield _every_step("every_env_steps", "vector step")
+    if definition.env.vectorization == "async" and definition.env.num_envs > MANY_PROCESSES:
+        yield SubmissionWarning(
+            code="many_processes",
+            pointer="/definition/env/num_envs",
+            message=f"starts {definition.env.num_envs:,} processes per run on the worker: lower num_envs, or set vectorization to sync",
+        )
+
+
+def _no_updates(definition: RlDefinition) -> Iterator[SubmissionWarning]:
+    budget = definition.loop.env_steps
+    starts = getattr(definition.agent, "learning_starts", None)
+    if budget is not None and starts is not None and starts > budget:
+        yield SubmissionWarning(
+            code="no_updates",
+            pointer="/definition/agent/learning_starts",
+            message=f"the run ends after {budget:,} env_steps and learning starts after {starts:,}: no update is made. "
+            "Lower agent.learning_starts, or raise loop.env_steps",
+        )
+    steps = getattr(definition.agent, "rollout_steps", None)
+    rollout = None if steps is None else steps * definition.env.num_envs
+    if budget is not None and rollout is not None and rollout > budget:
+        yield SubmissionWarning(
+            code="less_than_a_rollout",
+            pointer="/definition/loop/env_steps",
+            message=f"the run ends after {budget:,} env_steps, before its first rollout of {rollout:,} "
+            "(agent.rollout_steps x env.num_envs) is whole: raise loop.env_steps, or lower agent.rollout_steps",
+        )
+
+
+def _dear_evaluation(definition: RlDefinition) -> Iterator[SubmissionWarning]:
+    wanted = definition.evaluation
+    if wanted.every_env_steps is None:
+        return
+    limit = wanted.max_episode_steps or definition.env.max_episode_steps or SHORT_EPISODE
+    episodes = (wanted.episodes or 0) * min(limit, SHORT_EPISODE)
+    steps = wanted.steps or episodes
+    if steps > wanted.every_env_steps:
+        yield SubmissionWarning(
+            code="costly_evaluation",
+            pointer="/definition/evaluation/every_env_steps",
+            message=f"every {wanted.every_env_steps:,} env_steps of training are followed by an evaluation of "
+            f"{'' if wanted.steps else 'at least some '}{steps:,}: evaluate less often, or shorter",
+        )
+
+
+def _of_supervised(definition: SupervisedDefinition) -> Iterator[SubmissionWarning]:
+    wanted = definition.evaluation
+    if wanted.steps is not None and wanted.every_updates is not None and wanted.steps > wanted.every_updates:
+        yield SubmissionWarning(
+            code="costly_evaluation",
+            pointer="/definition/evaluation/every_updates",
+            message=f"every {wanted.every_updates:,} updates are followed by an evaluation of {wanted.steps:,} batches: "
+            "evaluate less often, or shorter",
+        )
+    if definition.snapshot.every_updates == 1:
+        yield _every_step("every_updates", "update")
+
+
+def _every_step(member: str, step: str) -> SubmissionWarning:
+    return SubmissionWarning(
+        code="snapshot_every_step",
+        pointer=f"/definition/snapshot/{member}",
+        message=f"saves a snapshot at every {step}, which takes longer than the training itself: raise {member}",
+    )

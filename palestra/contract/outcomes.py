@@ -1,0 +1,31 @@
+"""Which causes each outcome of an attempt can have: a report of any other pair is a mistake."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from palestra.contract.states import Cause, Outcome
+
+_DONE: Final = frozenset({Cause.BUDGET, Cause.SUCCESS_SCORE})
+_ASKED: Final = frozenset({Cause.USER, Cause.DRAIN, Cause.PREEMPTED})
+_GONE: Final = frozenset({Cause.WORKER_LOST, Cause.LEASE_EXPIRED, Cause.STALE, Cause.TRAINER_KILLED})
+
+CAUSES: Final[Mapping[Outcome, frozenset[Cause]]] = {
+    Outcome.SUCCEEDED: _DONE | {Cause.USER},
+    Outcome.PAUSED: _ASKED,
+    Outcome.CANCELLED: frozenset({Cause.USER}),
+    Outcome.DRAINED: frozenset({Cause.DRAIN, Cause.PREEMPTED}),
+    Outcome.FAILED: frozenset(Cause) - _DONE - _ASKED - {Cause.POISON},
+    Outcome.LOST: _GONE,
+}
+"""`poison` is no attempt's word: the server finds it by counting deaths."""
+
+
+def check(outcome: Outcome, cause: Cause) -> None:
+    """Refuses a pair that no attempt can end with.
+
+    Raises:
+        ValueError: With the causes that the outcome can have.
+    """
+    if cause not in CAUSES[outcome]:
+        known = ", ".join(sorted(CAUSES[outcome]))
+        raise ValueError(f"cause {cause.value} does not go with outcome {outcome.value}: it is one of {known}")

@@ -1,0 +1,15 @@
+"""What pydantic says of faults: none of it may reach a user."""
+
+import re
+from typing import Final
+
+_PHRASES: Final = re.compile(
+    r"Input |should be|should have|should match|should not|Value error|Assertion failed|Extra inputs|Field required"
+    r"|valid (string|integer|number|boolean|dictionary|list|tuple|datetime)|errors\.pydantic\.dev|validation error"
+    r"|\[type=|input_value|Unable to (parse|extract)|expected tags|unable to interpret"
+)
+
+
+def pydantic_phrases(text: str) -> list[str]:
+    """Returns pydantic's phrases in a text."""
+    return [match.group() for match in _PHRASES.finditer(text)]

@@ -1,0 +1,127 @@
+"""Line 15.26: what no run can mean is refused when it is submitted; what was stored before stays readable."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from palestra.contract.definition import read_definition
+from palestra.contract.documents import canonical_json
+from palestra.contract.names import Title
+from palestra.contract.options import EvaluateOptions, Submission
+from palestra.contract.problems import explain
+from palestra.contract.states import Cause, Outcome
+from palestra.contract.work_order import Release
+from tests.support.world import definition
+
+SCHEDULE = {"name": "learning_rate_schedule", "env_steps": 5}
+
+
+def refused(changes: dict[str, Any], **more: Any) -> list[str]:
+    document = {"definition": definition(**changes), **more}
+    with pytest.raises(ValidationError) as error:
+        Submission.model_validate_json(json.dumps(document))
+    return [problem.pointer for problem in explain(error.value, Submission)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "pointer"),
+    [
+        ({"env": {"id": "CartPole-v1", "kwargs": {"a": 10**400}}}, {}, "/definition/env/kwargs/a"),
+        ({"env": {"id": "CartPole-v1", "kwargs": {"a": -(2**63) - 1}}}, {}, "/definition/env/kwargs/a"),
+        ({}, {"provenance": {"a": [{"b": 2**63}]}}, "/provenance/a/0/b"),
+        ({"name": "\u3164\u00a0\u00ad"}, {}, "/definition/name"),
+        ({"name": "\u2800"}, {}, "/definition/name"),
+        ({"hooks": [SCHEDULE, {"name": "nan_guard"}, SCHEDULE]}, {}, "/definition/hooks/2"),
+        ({"export": {"formats": ["onnx", "onnx"]}}, {}, "/definition/export/formats/1"),
+        ({"agent": {"name": "drqn"}}, {"options": {"resources": {"pack": 4}}}, "/options/resources/pack"),
+    ],
+)
+def test_what_no_run_can_mean_is_refused(changes: dict[str, Any], more: dict[str, Any], pointer: str) -> None:
+    assert refused(changes, **more) == [pointer]
+
+
+def test_every_fault_is_told_at_once() -> None:
+    twice = {"hooks": [SCHEDULE, SCHEDULE], "export": {"formats": ["weights", "weights"]}}
+    assert len(refused(twice, provenance={"a": 2**64})) == 3
+
+
+def test_what_is_as_large_as_may_be_is_taken() -> None:
+    document = {"definition": definition(env={"id": "CartPole-v1", "kwargs": {"a": 2**63 - 1, "b": -(2**63)}})}
+    assert Submission.model_validate_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("pack", ["auto", "off"])
+def test_an_agent_that_is_not_packed_may_be_left_alone(pack: str) -> None:
+    document = {"definition": definition(agent={"name": "drqn"}), "options": {"resources": {"pack": pack}}}
+    assert Submission.model_validate_json(json.dumps(document))
+
+
+def test_stored_definitions_of_that_kind_are_still_read() -> None:
+    odd = definition(
+        name="\u3164",
+        env={"id": "CartPole-v1", "kwargs": {"a": 10**400}},
+        hooks=[SCHEDULE, SCHEDULE],
+        export={"formats": ["weights", "weights"]},
+    )
+    assert read_definition(canonical_json(read_definition(json.dumps(odd)))).name == "\u3164"
+
+
+def test_a_format_of_a_job_is_named_once() -> None:
+    with pytest.raises(ValidationError, match="name each format once"):
+        EvaluateOptions.model_validate_json('{"formats": ["onnx", "onnx"]}')
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\U0001f469\u200d\U0001f680", "\U0001f3f3\ufe0f\u200d\U0001f308", "\u0645\u06cc\u200c\u062e\u0648", "क\u094d\u200dष"],
+)
+def test_names_with_joiners_are_taken_as_they_are(name: str) -> None:
+    assert TypeAdapter(Title).validate_python(name) == name
+
+
+@pytest.mark.parametrize("name", ["\u200d", "a\u200d", "\u200ca", "a\u200c\u200cb", "a \u200db", "\u00ad", "\u3164", "\u0301"])
+def test_names_of_which_nothing_is_seen_or_whose_joiners_join_nothing_are_refused(name: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Title).validate_python(name)
+
+
+def released(outcome: Outcome, cause: Cause, place: str = "report") -> Release:
+    end = {"outcome": outcome, "cause": cause}
+    fine = {"outcome": "succeeded", "cause": "budget"}
+    pack = [{**end, "run_id": "run_" + "0" * 26}] if place == "runs" else []
+    report = {**(end if place == "report" else fine), "runs": pack}
+    return Release.model_validate_json(json.dumps({"report": report, "last_seq": 0}))
+
+
+@pytest.mark.parametrize("place", ["report", "runs"])
+@pytest.mark.parametrize(
+    ("outcome", "cause"),
+    [
+        (Outcome.SUCCEEDED, Cause.POISON),
+        (Outcome.SUCCEEDED, Cause.DIVERGED),
+        (Outcome.FAILED, Cause.BUDGET),
+        (Outcome.FAILED, Cause.POISON),
+        (Outcome.PAUSED, Cause.BUDGET),
+        (Outcome.CANCELLED, Cause.TIME_LIMIT),
+        (Outcome.LOST, Cause.BUDGET),
+    ],
+)
+def test_an_outcome_is_released_with_one_of_its_causes(outcome: Outcome, cause: Cause, place: str) -> None:
+    with pytest.raises(ValidationError, match=f"cause {cause} does not go with outcome {outcome}"):
+        released(outcome, cause, place)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause"),
+    [
+        (Outcome.SUCCEEDED, Cause.USER),
+        (Outcome.FAILED, Cause.CODE_CHANGED),
+        (Outcome.FAILED, Cause.TRAINER_KILLED),
+        (Outcome.LOST, Cause.STALE),
+        (Outcome.DRAINED, Cause.DRAIN),
+    ],
+)
+def test_what_attempts_do_end_with_is_taken(outcome: Outcome, cause: Cause) -> None:
+    assert released(outcome, cause).report.cause is cause

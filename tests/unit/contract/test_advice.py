@@ -1,0 +1,91 @@
+"""Line 15.26: definitions that can only disappoint say so; those that need not say nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from palestra.contract.advice import warnings_of
+from palestra.contract.definition import read_definition
+from palestra.contract.options import JobOptions
+from tests.support.world import definition
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+PPO = {"name": "ppo", "rollout_steps": 128, "minibatch_size": 32}
+MLP = {member: {"name": "x"} for member in ("estimator", "train_input", "evaluation_input")}
+
+
+def told(document: dict[str, Any], **options: Any) -> list[tuple[str, str]]:
+    jobs = JobOptions.model_validate_json(json.dumps(options))
+    return [(one.code, one.pointer) for one in warnings_of(read_definition(json.dumps(document)), jobs)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "pointer"),
+    [
+        ({"agent": {"name": "dqn", "learning_starts": 20_000}}, "no_updates", "/definition/agent/learning_starts"),
+        (
+            {"agent": PPO, "loop": {"env_steps": 500}, "env": {"id": "CartPole-v1", "num_envs": 4}},
+            "less_than_a_rollout",
+            "/definition/loop/env_steps",
+        ),
+        (
+            {"evaluation": {"every_env_steps": 100}},
+            "costly_evaluation",
+            "/definition/evaluation/every_env_steps",
+        ),
+        (
+            {"evaluation": {"every_env_steps": 100, "episodes": None, "steps": 101}},
+            "costly_evaluation",
+            "/definition/evaluation/every_env_steps",
+        ),
+        (
+            {"snapshot": {"every_env_steps": 1}},
+            "snapshot_every_step",
+            "/definition/snapshot/every_env_steps",
+        ),
+        (
+            {"env": {"id": "CartPole-v1", "num_envs": 4_096, "vectorization": "async"}},
+            "many_processes",
+            "/definition/env/num_envs",
+        ),
+    ],
+)
+def test_what_can_only_disappoint_is_told(changes: dict[str, Any], code: str, pointer: str) -> None:
+    assert (code, pointer) in told(definition(**changes))
+
+
+def test_supervised_definitions_are_told_of_too() -> None:
+    document = {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **MLP}
+    assert told(document) == []
+    dear = {**document, "evaluation": {"every_updates": 5, "steps": 6}, "snapshot": {"every_updates": 1}}
+    assert [code for code, _ in told(dear)] == ["costly_evaluation", "snapshot_every_step"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"agent": {"name": "dqn", "learning_starts": 10_000}},
+        {"agent": PPO, "loop": {"env_steps": 128}},
+        {"loop": {"episodes": 5}, "agent": {"name": "dqn", "learning_starts": 20_000}},
+        {"evaluation": {"every_env_steps": 200}},
+        {"evaluation": {"every_env_steps": 100, "max_episode_steps": 10}},
+        {"evaluation": {"every_env_steps": None}},
+        {"env": {"id": "CartPole-v1", "num_envs": 256, "vectorization": "async"}},
+    ],
+)
+def test_nothing_is_told_where_nothing_is_wrong(changes: dict[str, Any]) -> None:
+    assert told(definition(**changes)) == []
+
+
+def test_a_test_of_a_definition_is_told_nothing() -> None:
+    assert told(definition(snapshot={"every_env_steps": 1}), schedule="test") == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_our_own_examples_give_no_warning(example: Path) -> None:
+    document = yaml.safe_load(example.read_text())
+    assert told(document.get("definition", document)) == []

@@ -1,0 +1,28 @@
+"""Line 15.26: no word of pydantic's reaches a user, whichever fault it finds."""
+
+from typing import Any
+
+import pytest
+from pydantic_core._pydantic_core import list_all_errors
+
+from palestra.contract.wording import sentence
+from tests.support.phrases import pydantic_phrases
+
+
+@pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: kind["type"])
+def test_every_kind_of_fault_has_a_sentence_of_ours(kind: dict[str, Any]) -> None:
+    context = {**(kind["example_context"] or {}), "error": "must be even"}
+    told = sentence({"type": kind["type"], "loc": (), "msg": kind["example_message_python"], "ctx": context})
+    assert told
+    assert told[0].islower()
+    assert told == "is not valid" or not pydantic_phrases(told)
+
+
+def test_the_phrases_are_those_of_pydantic() -> None:
+    theirs = [kind["example_message_python"] for kind in list_all_errors()]
+    assert sum(bool(pydantic_phrases(message)) for message in theirs) > len(theirs) * 0.6
+
+
+def test_bounds_of_one_are_in_the_singular() -> None:
+    assert sentence({"type": "too_short", "ctx": {"min_length": 1}}) == "must have at least 1 item"
+    assert sentence({"type": "too_long", "ctx": {"max_length": 11}}) == "must have at most 11 items"
