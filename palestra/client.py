@@ -354,6 +354,10 @@ class Client:
         """Yields workers."""
         return self._connection.pages(WorkerView, "/workers")
 
+    def forget_worker(self, worker_id: str) -> WorkerView:
+        """Ends a worker's own secret, so that its name can be enrolled again at once; takes an admin."""
+        return self._connection.post(WorkerView, f"/workers/{_part(worker_id)}:forget")
+
     def pools(self) -> Iterator[PoolView]:
         """Yields pools with their queues."""
         return self._connection.pages(PoolView, "/pools")

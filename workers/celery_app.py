@@ -125,8 +125,6 @@ class _Worker:
         ring = Ring(
             RingSettings(
                 server=options.server,
-                token=options.token,
-                worker_id=answer.worker_id,
                 state_directory=options.state_directory,
                 slots=options.slots,
                 gpus=tuple(gpu.index for gpu in options.gpus),

@@ -6,7 +6,7 @@ A doorbell is only a hint. Whatever is wrong with one, it is dropped and counted
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,7 @@ from workers.machine.agent_api import AttemptApi, RefusedError, UnreachableError
 from workers.machine.attempts import AttemptDirectory
 from workers.machine.counters import Counters
 from workers.machine.credentials import Credentials
+from workers.machine.enrolment import Enrolment
 from workers.machine.starting import Start, StartError, start_supervisor
 from workers.machine.worker_log import get_logger
 from workers.slots import HeldSlot, Slots, gpus_of_slot
@@ -50,9 +51,8 @@ class RingSettings:
     """What a worker knows when it listens. Lives in memory only: the pool's processes are forked with it."""
 
     server: str
-    token: str = field(repr=False)
-    worker_id: str
     state_directory: Path
+    """Where the worker's own secret is, which may be another one after it enrolled again."""
     slots: int
     gpus: tuple[int, ...] = ()
 
@@ -102,9 +102,13 @@ class Ring:
         return answered
 
     def _claim_and_start(self, bell: Doorbell, slot: HeldSlot) -> Answered:
-        claim = Claim(job_id=bell.job_id, expected_attempt=bell.expected_attempt, worker_id=self._settings.worker_id, slot=slot.index)
+        worker = Enrolment.read(self._settings.state_directory)
+        if worker is None or not worker.secret:
+            get_logger().error("doorbell.no_secret", job_id=bell.job_id)
+            return Answered.NOT_CLAIMED
+        claim = Claim(job_id=bell.job_id, expected_attempt=bell.expected_attempt, worker_id=worker.worker_id, slot=slot.index)
         try:
-            answer = self._claim(claim)
+            answer = self._claim(claim, worker.secret)
         except RefusedError as refusal:
             get_logger().info("doorbell.not_claimed", job_id=bell.job_id, slot=slot.index, code=refusal.code)
             return Answered.SLOT_BUSY if refusal.code == Answered.SLOT_BUSY else Answered.NOT_CLAIMED
@@ -113,10 +117,10 @@ class Ring:
             return Answered.SERVER_AWAY
         return self._start(answer, slot)
 
-    def _claim(self, claim: Claim) -> ClaimAnswer:
+    def _claim(self, claim: Claim, secret: str) -> ClaimAnswer:
         """Claims; repeats the claim for a while, since a server may just be restarting, or its answer was lost."""
         end = time.monotonic() + _CLAIM_SECONDS
-        with open_client(self._settings.server, self._settings.token) as client:
+        with open_client(self._settings.server, secret) as client:
             while True:
                 try:
                     return WorkerApi(client).claim(claim)

@@ -1,8 +1,8 @@
 """Authentication and authorisation: one router-level dependency, deny by default.
 
 Every route of `/api/v1` passes `authenticate`. A route then names what it needs by the type of its caller: `Reader`, `Submitter`, `Admin`,
-`WorkerCaller`, `AttemptCaller`, `TokenManager`,
-`Anyone`. `authorize` refuses a route that names nothing. No decision looks at the request's URL.
+`Enroller`, `WorkerCaller`, `AttemptCaller`, `TokenManager`, `Anyone`. `authorize` refuses a route that names nothing. No decision
+looks at the request's URL.
 """
 
 import hmac
@@ -133,8 +133,15 @@ def require_reader_or_attempt(principal: CurrentPrincipal) -> Principal:
 
 def require_login(principal: CurrentPrincipal) -> Principal:
     """The dependency of routes that every person or token may use, whatever its scopes."""
-    if principal.attempt_id is not None:
-        raise forbidden("missing_scope", "An attempt's token may not do this.")
+    if principal.attempt_id is not None or principal.worker_id is not None:
+        raise forbidden("missing_scope", "An attempt's token or a worker's secret may not do this.")
+    return principal
+
+
+def require_own_secret(principal: CurrentPrincipal) -> Principal:
+    """The dependency of a worker's own routes: an enrolment token is good for registering alone."""
+    if principal.worker_id is None:
+        raise forbidden("worker_secret_needed", "Only a worker's own secret may do this; registering with an enrolment token gives one.")
     return principal
 
 
@@ -147,13 +154,15 @@ def require_manager(principal: CurrentPrincipal) -> Principal:
 
 setattr(require_manager, NEEDS, "login or admin")
 setattr(require_attempt, NEEDS, "attempt")
+setattr(require_own_secret, NEEDS, "worker secret")
 setattr(require_reader_or_attempt, NEEDS, "read or attempt")
 setattr(require_login, NEEDS, "login")
 
 Reader = Annotated[Principal, Depends(require(Scope.READ))]
 Submitter = Annotated[Principal, Depends(require(Scope.SUBMIT))]
 Admin = Annotated[Principal, Depends(require(Scope.ADMIN))]
-WorkerCaller = Annotated[Principal, Depends(require(Scope.WORKER))]
+Enroller = Annotated[Principal, Depends(require(Scope.WORKER))]
+WorkerCaller = Annotated[Principal, Depends(require_own_secret)]
 OfAttempt: Final = Depends(require_attempt)
 AttemptCaller = Annotated[Principal, OfAttempt]
 ReaderOrAttempt = Annotated[Principal, Depends(require_reader_or_attempt)]

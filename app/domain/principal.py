@@ -5,7 +5,7 @@ from typing import Literal
 
 from palestra.contract.names import Scope
 
-Via = Literal["cookie", "token", "attempt"]
+Via = Literal["cookie", "token", "worker", "attempt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,7 @@ class Principal:
     """An authenticated caller, bound to one project.
 
     `user_id` is whom changes are attributed to: the person, or the person who made the token. An attempt token carries `attempt_id`
-    and no scope: it opens only the routes of that attempt.
+    and no scope: it opens only the routes of that attempt. A worker's own secret carries `worker_id`.
     """
 
     project_id: str
@@ -25,6 +25,7 @@ class Principal:
     token_id: str | None = None
     session_id: str | None = None
     attempt_id: str | None = None
+    worker_id: str | None = None
     derivation_key: str = field(default="", repr=False)
     """Key of the secrets that are made for this caller (`app.domain.secrets.derive_secret`); empty for a
     browser login and an attempt."""

@@ -10,8 +10,8 @@ _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 _LENGTH: Final = 43
 _CHECK: Final = 6
 
-SecretPrefix = Literal["plr", "pla", "pls", "pll"]
-"""`plr` API token, `pla` attempt token, `pls` browser session, `pll` setup or login link."""
+SecretPrefix = Literal["plr", "plw", "pla", "pls", "pll"]
+"""`plr` API token, `plw` a worker's own secret, `pla` attempt token, `pls` browser session, `pll` setup or login link."""
 
 
 def new_secret(prefix: SecretPrefix) -> str:

@@ -131,6 +131,8 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
     digest = hash_secret(secret)
     if secret.startswith("pla_"):
         return await _principal_of_attempt(session, digest)
+    if secret.startswith("plw_"):
+        return await _principal_of_worker(session, secret, digest)
     token = await rows.live_token(session, digest)
     found = None if token is None else await rows.holder(session, token.user_id, token.project_id)
     if token is None or found is None:
@@ -150,6 +152,22 @@ async def _principal_of_attempt(session: Session, digest: str) -> Principal | No
         return None
     return Principal(
         project_id=attempt.project_id, project="", user_id="", user=f"attempt {attempt.id}", via="attempt", attempt_id=attempt.id
+    )
+
+
+async def _principal_of_worker(session: Session, secret: str, digest: str) -> Principal | None:
+    worker = await rows.worker_by_secret(session, digest)
+    if worker is None:
+        return None
+    return Principal(
+        project_id=worker.project_id,
+        project="",
+        user_id=worker.created_by,
+        user=f"worker {worker.name}",
+        via="worker",
+        scopes=frozenset({Scope.WORKER}),
+        worker_id=worker.id,
+        derivation_key=derivation_key(secret),
     )
 
 

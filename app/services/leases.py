@@ -14,7 +14,7 @@ from app.db.repositories import workers as worker_rows
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret
-from app.services import catalogue, endings, gate, series, snapshots, views
+from app.services import catalogue, endings, gate, series, snapshots, views, workers
 from app.services.gate import Why
 from app.settings import Settings
 from palestra.contract.documents import canonical_json
@@ -52,6 +52,7 @@ async def claim(session: Session, principal: Principal, body: Claim, settings: S
         NotFoundError: If the project has no such worker or job.
         ConflictError: If the doorbell is out of date (`not_claimable`), the worker drains (`worker_draining`), the job does not fit it
             (`does_not_fit`), its slot has a live attempt (`slot_busy`) or a run does (`run_busy`). The worker drops the doorbell.
+        ForbiddenError: `other_worker` if the secret belongs to another worker.
         InvalidError: If the worker has no such slot.
     """
     worker = await _worker(session, principal, body)
@@ -83,6 +84,7 @@ async def _answer(
 
 
 async def _worker(session: Session, principal: Principal, body: Claim) -> Worker:
+    workers.check_own(principal, body.worker_id)
     worker = await worker_rows.get(session, principal.project_id, body.worker_id)
     if worker is None:
         raise NotFoundError("worker")

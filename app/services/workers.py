@@ -8,8 +8,9 @@ from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import audit
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as rows
-from app.domain.errors import ConflictError, NotFoundError
+from app.domain.errors import ConflictError, ForbiddenError, NotFoundError
 from app.domain.principal import Principal
+from app.domain.secrets import derive_secret, hash_secret, new_secret
 from app.services import catalogue as catalogues
 from app.services import endings, events, views
 from app.services.actors import actor
@@ -33,21 +34,23 @@ _RENEWALS_OF_GRACE: Final = 3
 
 
 async def register(session: Session, principal: Principal, body: Registration, settings: Settings) -> RegistrationAnswer:
-    """Introduces a worker, or the same one again after a restart: it keeps its id, so that its attempts stay its own.
+    """Enrols a worker, or takes the same one back after a restart: it keeps its id, so that its attempts stay its own.
 
-    Attempts of an earlier boot of the machine are known to be gone and are given up at once.
+    An enrolment token makes a worker and its secret; with that secret, which is told this once, the same
+    worker comes back. Attempts of an earlier boot of its machine are given up at once. The same enrolment
+    again, whose answer was lost, answers the same secret.
 
     Raises:
-        ConflictError: With the code `worker_name_taken` if a worker of that name is alive on another host; with `version_mismatch` if
-            server and worker share no version of the work order.
+        ConflictError: With the code `worker_name_taken` if another worker has the name and is not dead for
+            the reclaim time; with `version_mismatch` if server and worker share no version of the work order.
     """
     if WORK_ORDER_VERSION not in body.work_order_versions:
         detail = f"The server speaks version {WORK_ORDER_VERSION} of the work order, the worker does not. Install one version of Palestra."
         raise ConflictError("version_mismatch", detail)
-    await _check_name(session, principal, body)
-    worker, former_boot = await rows.register(session, _row(principal, body, settings))
-    if former_boot is not None and former_boot != body.boot_id:
-        await _give_up_older_boots(session, worker)
+    if principal.worker_id is None:
+        worker, secret = await _enrol(session, principal, body, settings)
+    else:
+        worker, secret = await _take_back(session, principal, body, settings), None
     row = {"project_id": worker.project_id, "actor": actor(principal), "action": "worker.register", "object_type": "worker"}
     audit.append(session, {**row, "object_id": worker.id, "data": {"host": body.host, "pool": body.pool, "version": body.version}})
     announce(session, QUEUE)
@@ -55,6 +58,7 @@ async def register(session: Session, principal: Principal, body: Registration, s
     broker = settings.worker_broker_url or settings.broker_url
     return RegistrationAnswer(
         worker_id=worker.id,
+        secret=secret,
         broker_url=broker.get_secret_value(),
         queue=pool_queue(worker.pool),
         heartbeat_seconds=settings.heartbeat_seconds,
@@ -62,18 +66,47 @@ async def register(session: Session, principal: Principal, body: Registration, s
     )
 
 
-async def _check_name(session: Session, principal: Principal, body: Registration) -> None:
-    known = await rows.find(session, principal.project_id, body.name)
-    if known is None or known.host == body.host:
-        return
-    silent = (await rows.silence(session, [known.id]))[known.id]
-    if silent <= known.silent_seconds:
-        detail = "A worker of this name is alive on another host. Give this one another name: palestra worker --name NAME"
-        raise ConflictError("worker_name_taken", detail, pointer="/name")
+async def _enrol(session: Session, principal: Principal, body: Registration, settings: Settings) -> tuple[Worker, str]:
+    """Returns a new worker with its secret, or the one whose name is free again."""
+    label = f"{body.name} {body.enrolment}"
+    secret = new_secret("plw") if body.enrolment is None else derive_secret("plw", principal.derivation_key, label)
+    row = _row(principal, body, settings) | {"secret_hash": hash_secret(secret)}
+    is_new = await rows.add(session, row)
+    worker = await rows.named(session, principal.project_id, body.name)
+    if not is_new:
+        if worker.secret_hash not in {None, row["secret_hash"]} and not await _is_dead(session, worker, settings):
+            raise ConflictError("worker_name_taken", _name_taken(settings), pointer="/name")
+        await rows.register_again(session, worker, row)
+    return worker, secret
+
+
+def _name_taken(settings: Settings) -> str:
+    return (
+        "Another worker has this name. Start this one with another: palestra worker --name NAME; or on the state directory that holds "
+        f"the worker's secret. A worker that is dead frees its name after {settings.reclaim_seconds:g} s; an admin frees it at once: "
+        "palestra forget-worker NAME"
+    )
+
+
+async def _is_dead(session: Session, worker: Worker, settings: Settings) -> bool:
+    silent = (await rows.silence(session, [worker.id]))[worker.id]
+    return silent > settings.reclaim_seconds and not await attempt_rows.live_on(session, [worker.id])
+
+
+async def _take_back(session: Session, principal: Principal, body: Registration, settings: Settings) -> Worker:
+    worker = await _find(session, principal, principal.worker_id or "")
+    if worker.name != body.name:
+        detail = f"This secret belongs to the worker {worker.name}. Enrol under another name with an enrolment token."
+        raise ConflictError("other_worker", detail, pointer="/name")
+    former_boot = worker.boot_id
+    await rows.register_again(session, worker, _row(principal, body, settings))
+    if former_boot != body.boot_id:
+        await _give_up_older_boots(session, worker)
+    return worker
 
 
 def _row(principal: Principal, body: Registration, settings: Settings) -> dict[str, object]:
-    shown = body.model_dump(mode="json", exclude={"gpus", "catalogue"})
+    shown = body.model_dump(mode="json", exclude={"gpus", "catalogue", "enrolment"})
     return {
         **shown,
         "id": new_id("wrk"),
@@ -98,8 +131,10 @@ async def heartbeat(
     """Notes a sign of life; gives up the attempts that the worker knows to be dead, and those of which it knows nothing.
 
     Raises:
+        ForbiddenError: `other_worker` if the secret belongs to another worker.
         NotFoundError: If the project has no such worker: it must register again.
     """
+    check_own(principal, worker_id)
     worker = await _find(session, principal, worker_id)
     silent = (await rows.silence(session, [worker.id]))[worker.id]
     await rows.touch(session, worker.id)
@@ -113,6 +148,16 @@ async def heartbeat(
         await session.refresh(worker)
         await tell(session, worker)
     return WorkerHeartbeatAnswer(order="drain" if worker.draining else "continue")
+
+
+def check_own(principal: Principal, worker_id: str) -> None:
+    """Refuses a worker that speaks for another one.
+
+    Raises:
+        ForbiddenError: `other_worker`.
+    """
+    if principal.worker_id != worker_id:
+        raise ForbiddenError("other_worker", "This secret belongs to another worker. Every worker speaks for itself alone.")
 
 
 async def _give_up_unknown(session: Session, worker: Worker, body: WorkerHeartbeat, settings: Settings) -> None:
@@ -144,6 +189,19 @@ async def drain(session: Session, principal: Principal, worker_id: str, *, drain
         audit.append(session, {**row, "action": "worker.drain" if draining else "worker.undrain", "data": {}})
         announce(session, QUEUE)
         await tell(session, worker)
+    return await _view(session, worker)
+
+
+async def forget(session: Session, principal: Principal, worker_id: str) -> WorkerView:
+    """Ends a worker's secret, so that its name can be enrolled again at once. Its attempts go on by their own tokens.
+
+    Raises:
+        NotFoundError: If the project has no such worker.
+    """
+    worker = await _find(session, principal, worker_id)
+    await rows.forget_secret(session, worker)
+    row = {"project_id": worker.project_id, "actor": actor(principal), "object_type": "worker", "object_id": worker.id}
+    audit.append(session, {**row, "action": "worker.forget", "data": {}})
     return await _view(session, worker)
 
 

@@ -288,12 +288,17 @@ class Registration(Document):
     hardware: dict[str, Any] = Field(default_factory=dict)
     packages: dict[str, str] = Field(default_factory=dict)
     catalogue: Catalogue = Catalogue()
+    enrolment: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Random number that the worker chose and keeps: the same enrolment again, whose answer was lost, gets
+    the same secret. A worker that comes back with its secret needs none."""
 
 
 class RegistrationAnswer(Document):
     """What a worker needs to listen."""
 
     worker_id: WorkerId
+    secret: str | None = None
+    """The worker's own credential for heartbeats, claims and later registrations: told at enrolment alone."""
     broker_url: str
     queue: str
     heartbeat_seconds: Annotated[float, Field(gt=0)]

@@ -26,7 +26,7 @@ class Attack(NamedTuple):
     body: bytes
 
 
-_WHO = {"worker": "worker", "attempt": "attempt", None: "anonymous"}
+_WHO = {"worker": "worker", "worker secret": "own_worker", "attempt": "attempt", None: "anonymous"}
 _NAMES = {"run_id", "job_id", "attempt_id", "worker_id", "experiment_id", "artifact_id"}
 
 

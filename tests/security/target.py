@@ -80,7 +80,7 @@ class Target(Stack):
             "catalogue": catalogue(),
         }
         answer = self._done("POST", "/api/v1/workers", registration, "worker")
-        self.names["worker"] = answer["worker_id"]
+        self.names["worker"], self.tokens["own_worker"] = answer["worker_id"], answer["secret"]
         self._done("POST", "/api/v1/experiments", {"definition": definition()})
         job = self._done("GET", "/api/v1/jobs", None)["items"][0]
         claim = {
@@ -89,7 +89,7 @@ class Target(Stack):
             "worker_id": self.names["worker"],
             "slot": 0,
         }
-        claimed = self._done("POST", "/api/v1/leases", claim, "worker")
+        claimed = self._done("POST", "/api/v1/leases", claim, "own_worker")
         self.names |= {"job": job["id"], "run": job["run_ids"][0]}
         self.names["attempt"] = claimed["work_order"]["attempt_id"]
         self.names["artifact"] = new_id("art")

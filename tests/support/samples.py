@@ -163,3 +163,20 @@ def sse(*events: dict[str, Any]) -> bytes:
     import json
 
     return b"".join(f"id: {row['id']}\nevent: {row['type']}\ndata: {json.dumps(row)}\n\n".encode() for row in events)
+
+
+def worker(**changes: Any) -> dict[str, Any]:
+    """Returns a worker without slots."""
+    view = {
+        "id": numbered("wrk", 1),
+        "name": "gpu-1",
+        "pool": "default",
+        "host": "gpu-1",
+        "state": "online",
+        "version": "0.1.0",
+        "slots": [],
+        "gpus": [],
+        "registered_at": "2026-01-01T00:00:00Z",
+        "last_heartbeat_at": "2026-01-01T00:00:00Z",
+    }
+    return {**view, **changes}

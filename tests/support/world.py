@@ -11,7 +11,7 @@ from app.db.models import Membership, Project, User
 from app.db.repositories import attempts as attempt_rows
 from app.domain.principal import Principal
 from app.domain.secrets import derivation_key
-from app.services import experiments, jobs, leases, retries, runs, workers
+from app.services import access, experiments, jobs, leases, retries, runs, workers
 from app.settings import Settings
 from palestra.contract.names import Schedule, Scope, new_id
 from palestra.contract.options import JobRequest, RetryRequest, Submission
@@ -122,6 +122,8 @@ class World:
     other: Principal
     machine: Principal
     settings: Settings = field(default_factory=Settings)
+    own: dict[str, Principal] = field(default_factory=dict)
+    """The workers as callers, by id."""
 
     async def submit(
         self, document: dict[str, Any] | None = None, *, by: Principal | None = None, **options: Any
@@ -179,10 +181,18 @@ class World:
         async with self.database.write() as session:
             return await jobs.cancel(session, self.admin, job_id)
 
-    async def register(self, **changes: Any) -> RegistrationAnswer:
-        """Registers a worker."""
+    async def register(self, *, by: Principal | None = None, **changes: Any) -> RegistrationAnswer:
+        """Registers a worker: by its own secret if it has one, or by `by`."""
+        body = registration(**changes)
+        known = next((own for own in self.own.values() if own.user == f"worker {body.name}"), self.machine)
         async with self.database.write() as session:
-            return await workers.register(session, self.machine, registration(**changes), self.settings)
+            answer = await workers.register(session, by or known, body, self.settings)
+        if answer.secret is not None:
+            async with self.database.read() as session:
+                own = await access.principal_of_token(session, answer.secret)
+            assert own is not None
+            self.own[answer.worker_id] = own
+        return answer
 
     async def heartbeat(
         self, worker_id: str, *, dead: Sequence[str] = (), live: Sequence[str] | None = None, busy: Sequence[int] = ()
@@ -191,13 +201,13 @@ class World:
         async with self.database.write() as session:
             known = live if live is not None else [found.id for found in await attempt_rows.live_on(session, [worker_id])]
             body = WorkerHeartbeat(live_attempts=tuple({*known} - {*dead}), dead_attempts=tuple(dead), busy_slots=tuple(busy))
-            return (await workers.heartbeat(session, self.machine, worker_id, body, self.settings)).order
+            return (await workers.heartbeat(session, self.own[worker_id], worker_id, body, self.settings)).order
 
     async def claim(self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0) -> ClaimAnswer:
         """Claims a job."""
         body = Claim(job_id=job_id, expected_attempt=attempt, worker_id=worker_id, slot=slot)
         async with self.database.write() as session:
-            return await leases.claim(session, self.machine, body, self.settings)
+            return await leases.claim(session, self.own.get(worker_id, self.machine), body, self.settings)
 
     async def renew(self, attempt_id: str, **progress: Any) -> RenewalAnswer:
         """Renews a lease."""

@@ -27,7 +27,8 @@ from palestra.telemetry.transport import open_client
 from workers.machine.agent_api import RefusedError, UnreachableError, WorkerApi
 from workers.machine.attempts import AttemptDirectory, attempts_under
 from workers.machine.backoff import Backoff
-from workers.machine.options import UsageError, WorkerOptions
+from workers.machine.enrolment import Enrolment
+from workers.machine.options import BusyError, UsageError, WorkerOptions
 from workers.machine.processes import boot_id, kill_tree, python_environment
 from workers.machine.worker_log import LEFT_OUT, get_logger
 from workers.slots import Slots
@@ -39,6 +40,8 @@ _KEEP_SECONDS: Final = 7 * 86_400.0
 """How long spool and logs of an ended attempt stay on this machine."""
 _CATALOGUE_SECONDS: Final = 120.0
 _NOT_FOUND: Final = 404
+_UNAUTHENTICATED: Final = 401
+_NAME_TAKEN: Final = "worker_name_taken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class Agent:
         self._stop = stop
         self._log = get_logger()
         self._slots = Slots(options.state_directory, options.slots)
-        self._api = WorkerApi(open_client(options.server, options.token))
+        self._enrolment = Enrolment.of(options.state_directory, options.name)
+        self._api = WorkerApi(open_client(options.server, self._enrolment.secret or options.token))
         self._registration: Registration | None = None
         self._answer: RegistrationAnswer | None = None
         self.draining = False
@@ -78,23 +82,43 @@ class Agent:
         """Registers; tries until the server answers, and says why it waits.
 
         Raises:
+            BusyError: If another worker has the name.
             UsageError: If the server refuses this worker for good, or the worker was stopped before.
         """
         self._registration = describe(self._options)
         backoff = Backoff(self._stop)
         while not self._stop.is_set():
             try:
-                self._answer = self._api.register(self._registration)
+                self._answer = self._enrol_or_return(self._registration)
             except UnreachableError as error:
                 if backoff.failures in {0, 5} or backoff.failures % 20 == 0:
                     self._log.warning("worker.waits_for_server", server=self._options.server, reason=str(error))
                 backoff.wait(error.wait)
             except RefusedError as refusal:
-                raise UsageError(f"the server refused this worker: {refusal}") from refusal
+                kind = BusyError if refusal.code == _NAME_TAKEN else UsageError
+                raise kind(f"the server refused this worker: {refusal}") from refusal
             else:
                 self._log.info("worker.registered", worker_id=self._answer.worker_id, queue=self._answer.queue)
                 return self._answer
         raise UsageError("stopped before the server answered")
+
+    def _enrol_or_return(self, registration: Registration) -> RegistrationAnswer:
+        """Registers with the worker's own secret if it has one that is good, else with the enrolment token."""
+        if self._enrolment.secret:
+            try:
+                return self._api.register(registration)
+            except RefusedError as refusal:
+                if refusal.status != _UNAUTHENTICATED:
+                    raise
+                self._log.warning("worker.secret_refused", remedy="it enrols again with its token")
+                self._enrolment = Enrolment.begin(self._options.state_directory, self._options.name)
+        enrolment = registration.model_copy(update={"enrolment": self._enrolment.number})
+        answer = WorkerApi(open_client(self._options.server, self._options.token)).register(enrolment)
+        if answer.secret is None:
+            raise UnreachableError("the server gave no secret: it has another version")
+        self._enrolment = self._enrolment.answered(self._options.state_directory, answer.worker_id, answer.secret)
+        self._api = WorkerApi(open_client(self._options.server, answer.secret))
+        return answer
 
     def run(self, on_tick: Callable[[], None]) -> None:
         """Gives signs of life until stopped; at once when an attempt's supervisor died.
@@ -127,7 +151,7 @@ class Agent:
             return error.wait
         except RefusedError as refusal:
             self._log.warning("heartbeat.refused", reason=str(refusal))
-            if refusal.status == _NOT_FOUND:
+            if refusal.status in {_NOT_FOUND, _UNAUTHENTICATED}:
                 self._register_again()
             return 0.0
         self.draining = answer.order == "drain"
@@ -139,7 +163,7 @@ class Agent:
     def _register_again(self) -> None:
         assert self._registration is not None
         try:
-            self._answer = self._api.register(self._registration)
+            self._answer = self._enrol_or_return(self._registration)
         except (UnreachableError, RefusedError) as error:
             self._log.warning("worker.not_registered_again", reason=str(error))
 

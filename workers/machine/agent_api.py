@@ -72,7 +72,7 @@ class RefusedError(Exception):
 
 
 class WorkerApi:
-    """Calls with a worker's token."""
+    """Calls with a worker's own secret, or of `register` with an enrolment token."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client

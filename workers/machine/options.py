@@ -36,8 +36,8 @@ class UsageError(Exception):
     exit_status = USAGE
 
 
-class StateBusyError(UsageError):
-    """Another worker has the state directory."""
+class BusyError(UsageError):
+    """Another worker has the state directory or the name."""
 
     exit_status = BUSY
 
@@ -131,7 +131,12 @@ def _no_gpus() -> NoReturn:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="palestra worker", description="Offers this machine's slots to a Palestra server.")
     parser.add_argument("--server", required=True, help="address of the server, for example https://palestra.example.org")
-    parser.add_argument("--token-file", type=Path, required=True, help="file with a token of the scope worker, readable only by you")
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        required=True,
+        help="file with a token of the scope worker, which enrols this worker; readable only by you",
+    )
     parser.add_argument("--pool", default="default", help="pool to join (default: %(default)s)")
     parser.add_argument("--slots", type=int, default=1, help="attempts at the same time (default: %(default)s)")
     parser.add_argument("--gpus", default="", help="GPUs to offer, such as 0,1, or `all`; none by default")

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from workers.machine.options import StateBusyError, UsageError
+from workers.machine.options import BusyError, UsageError
 from workers.machine.processes import die_with_parent, end_lock_heirs
 from workers.machine.worker_log import get_logger
 
@@ -27,7 +27,7 @@ class StateLock:
         directory: The worker's directory; made where it is missing.
 
     Raises:
-        StateBusyError: If another worker has it.
+        BusyError: If another worker has it.
         UsageError: If it cannot be written to.
     """
 
@@ -52,7 +52,7 @@ class StateLock:
             if time.monotonic() > deadline:
                 pid = os.pread(self._descriptor, 32, 0).decode() or "unknown"
                 self.release()
-                raise StateBusyError(f"the state directory {self._path.parent} is used by the worker with pid {pid}: stop it first")
+                raise BusyError(f"the state directory {self._path.parent} is used by the worker with pid {pid}: stop it first")
             time.sleep(_PAUSE_SECONDS)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, str(self._owner).encode(), 0)

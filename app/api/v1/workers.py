@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.api.auth import Admin, Reader, WorkerCaller
+from app.api.auth import Admin, Enroller, Reader, WorkerCaller
 from app.api.body import json_body
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.services import catalogue, workers
@@ -21,12 +21,12 @@ MAX_REGISTRATION = 2**20
 
 @router.post("/workers", status_code=201, responses={409: {}})
 async def register_worker(
-    principal: WorkerCaller,
+    principal: Enroller,
     body: Annotated[Registration, json_body(Registration, limit=MAX_REGISTRATION)],
     session: WriteSession,
     settings: SettingsDep,
 ) -> RegistrationAnswer:
-    """Registers a worker, or the same worker again after a restart."""
+    """Enrols a worker, or takes the same worker back after a restart, when it comes with its own secret."""
     return await workers.register(session, principal, body, settings)
 
 
@@ -52,6 +52,12 @@ async def drain_worker(worker_id: str, principal: Admin, session: WriteSession) 
 async def undrain_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
     """Lets a drained worker take jobs again."""
     return await workers.drain(session, principal, worker_id, draining=False)
+
+
+@router.post("/workers/{worker_id}:forget")
+async def forget_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
+    """Ends a worker's secret, for example one that was lost: its name can be enrolled again at once."""
+    return await workers.forget(session, principal, worker_id)
 
 
 @router.get("/workers")

@@ -12,7 +12,11 @@ class Worker(Base):
     """One machine's agent that owns slots. It keeps its id when it registers again under its name."""
 
     __tablename__ = "workers"
-    __table_args__ = (UniqueConstraint("project_id", "name"), Index(None, "project_id", "pool"))
+    __table_args__ = (
+        UniqueConstraint("project_id", "name"),
+        Index(None, "project_id", "pool"),
+        Index(None, "secret_hash", unique=True),
+    )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     project_id: Mapped[str] = mapped_column(String(64), ForeignKey("projects.id", ondelete="CASCADE"))
@@ -30,6 +34,8 @@ class Worker(Base):
     hardware: Mapped[dict[str, Any]]
     packages: Mapped[dict[str, Any]]
     catalogue: Mapped[dict[str, Any]]
+    secret_hash: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the worker's own secret; `None` lets the next enrolment have the name."""
     silent_seconds: Mapped[float]
     """Silence after which it is shown as unreachable and gets no jobs, as agreed at registration."""
     draining: Mapped[bool] = mapped_column(default=False)

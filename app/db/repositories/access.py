@@ -13,6 +13,7 @@ from app.db.engine import Session
 from app.db.models.access import IdempotencyKey, LoginLink, LoginSession, Token
 from app.db.models.jobs import Attempt
 from app.db.models.projects import Audit, Membership, Project, User
+from app.db.models.workers import Worker
 from app.db.repositories.keysets import paged
 from app.domain.paging import Keyset
 
@@ -87,6 +88,11 @@ async def live_token(session: Session, secret_hash: str) -> Token | None:
 async def attempt_by_token(session: Session, secret_hash: str) -> Attempt | None:
     """Returns the attempt whose token this is, live or not: what an ended attempt may still do is for the services to say."""
     return await session.scalar(select(Attempt).where(Attempt.token_hash == secret_hash))
+
+
+async def worker_by_secret(session: Session, secret_hash: str) -> Worker | None:
+    """Returns the worker whose own secret has this hash."""
+    return await session.scalar(select(Worker).where(Worker.secret_hash == secret_hash))
 
 
 async def live_login(session: Session, secret_hash: str, idle_seconds: float, max_seconds: float) -> LoginSession | None:

@@ -26,27 +26,29 @@ class Offer:
     versions: frozenset[int]
 
 
-async def register(session: Session, row: dict[str, Any]) -> tuple[Worker, str | None]:
-    """Adds a worker, or brings the one of that name up to date; returns it and its former boot id."""
-    if (await session.execute(insert_new(session, Worker, [row]).returning(Worker.id))).first() is not None:
-        return await _named(session, row["project_id"], row["name"]), None
-    known = await _named(session, row["project_id"], row["name"])
-    former = known.boot_id
+async def add(session: Session, row: dict[str, Any]) -> bool:
+    """Adds a worker; `False` if the project has one of that name."""
+    return (await session.execute(insert_new(session, Worker, [row]).returning(Worker.id))).first() is not None
+
+
+async def register_again(session: Session, worker: Worker, row: dict[str, Any]) -> None:
+    """Brings a worker up to date with a new registration."""
     kept = {key: value for key, value in row.items() if key not in {"id", "project_id", "name", "created_by"}}
     kept |= {"draining": False, "registered_at": db_now(), "last_heartbeat_at": db_now()}
-    await session.execute(update(Worker).where(Worker.id == known.id).values(**kept).execution_options(synchronize_session=False))
-    await session.refresh(known)
-    return known, former
+    await session.execute(update(Worker).where(Worker.id == worker.id).values(**kept).execution_options(synchronize_session=False))
+    await session.refresh(worker)
 
 
-async def _named(session: Session, project_id: str, name: str) -> Worker:
+async def named(session: Session, project_id: str, name: str) -> Worker:
+    """Returns the project's worker of that name, locked until the transaction ends."""
     query = select(Worker).where(Worker.project_id == project_id, Worker.name == name).execution_options(populate_existing=True)
     return (await session.scalars(query.with_for_update())).one()
 
 
-async def find(session: Session, project_id: str, name: str) -> Worker | None:
-    """Returns the project's worker of that name."""
-    return await session.scalar(select(Worker).where(Worker.project_id == project_id, Worker.name == name))
+async def forget_secret(session: Session, worker: Worker) -> None:
+    """Ends a worker's own secret."""
+    worker.secret_hash = None
+    await session.flush()
 
 
 async def get(session: Session, project_id: str, worker_id: str) -> Worker | None:

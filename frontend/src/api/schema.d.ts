@@ -842,7 +842,7 @@ export interface paths {
         put?: never;
         /**
          * Register Worker
-         * @description Registers a worker, or the same worker again after a restart.
+         * @description Enrols a worker, or takes the same worker back after a restart, when it comes with its own secret.
          */
         post: operations["register_worker"];
         delete?: never;
@@ -885,6 +885,26 @@ export interface paths {
          * @description Lets a worker finish what it does and take nothing new.
          */
         post: operations["drain_worker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workers/{worker_id}:forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Forget Worker
+         * @description Ends a worker's secret, for example one that was lost: its name can be enrolled again at once.
+         */
+        post: operations["forget_worker"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4264,6 +4284,12 @@ export interface components {
              */
             catalogue: components["schemas"]["Catalogue"];
             /**
+             * Enrolment
+             * @description Random number that the worker chose and keeps: the same enrolment again, whose answer was lost, gets
+             *     the same secret. A worker that comes back with its secret needs none.
+             */
+            enrolment?: string | null;
+            /**
              * Gpus
              * @default []
              */
@@ -4305,6 +4331,11 @@ export interface components {
             heartbeat_seconds: number;
             /** Queue */
             queue: string;
+            /**
+             * Secret
+             * @description The worker's own credential for heartbeats, claims and later registrations: told at enrolment alone.
+             */
+            secret?: string | null;
             /** Work Order Versions */
             work_order_versions: number[];
             /** Worker Id */
@@ -10285,6 +10316,82 @@ export interface operations {
         };
     };
     drain_worker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkerView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    forget_worker: {
         parameters: {
             query?: never;
             header?: never;

@@ -129,7 +129,10 @@ async def _make_foreign(served: Served) -> None:
 
 async def _make_attempts(served: Served) -> None:
     world, names = served.world, served.names
-    names["worker"] = (await world.register(slots=16)).worker_id
+    registered = await world.register(slots=16)
+    names["worker"], served.tokens["own_worker"] = registered.worker_id, registered.secret or ""
+    other = await world.register(name="w2")
+    names["other_worker"], served.tokens["other_worker"] = other.worker_id, other.secret or ""
     names["experiment"] = ""
     for slot, state in enumerate(("live", "finished", "lost")):
         job = await world.one_job(seeds=[100 + slot])

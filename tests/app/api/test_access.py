@@ -86,6 +86,15 @@ async def test_no_body_is_read_before_the_caller_may_send_one() -> None:
         ("user", "POST", "/api/v1/leases", 403),
         ("user", "POST", "/api/v1/attempts/{live_attempt}/telemetry", 403),
         ("worker", "POST", "/api/v1/attempts/{live_attempt}/telemetry", 403),
+        ("worker", "POST", "/api/v1/leases", 403),
+        ("worker", "POST", "/api/v1/workers/{worker}:heartbeat", 403),
+        ("other_worker", "POST", "/api/v1/workers/{worker}:heartbeat", 403),
+        ("own_worker", "POST", "/api/v1/workers/{worker}:heartbeat", 200),
+        ("own_worker", "POST", "/api/v1/workers/{worker}:forget", 403),
+        ("own_worker", "GET", "/api/v1/runs", 403),
+        ("own_worker", "GET", "/api/v1/tokens", 403),
+        ("own_worker", "GET", "/api/v1/session", 403),
+        ("own_worker", "POST", "/api/v1/attempts/{live_attempt}/telemetry", 403),
         ("live_attempt", "GET", "/api/v1/runs", 403),
         ("live_attempt", "GET", "/api/v1/session", 403),
         ("live_attempt", "POST", "/api/v1/workers", 403),
@@ -99,7 +108,8 @@ async def test_no_body_is_read_before_the_caller_may_send_one() -> None:
 )
 async def test_scopes_and_projects(shared: Served, who: str, method: str, path: str, status: int) -> None:
     async with shared.client(who) as client:
-        answer = await client.request(method, path.format(**shared.names))
+        body = {} if path.endswith(":heartbeat") else None
+        answer = await client.request(method, path.format(**shared.names), json=body)
     assert answer.status_code == status, answer.text
 
 

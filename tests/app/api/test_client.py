@@ -68,6 +68,16 @@ async def test_a_refused_login_says_how_to_get_in(shared: Served) -> None:
         assert "--data-dir" in answer["detail"]
 
 
+async def test_an_admin_forgets_the_secret_of_a_worker(shared: Served, client: Client) -> None:
+    """Line 15.17: a worker whose secret was lost can be enrolled again."""
+    made = await shared.world.register(name="forgotten", enrolment="3" * 64)
+    forgotten = await asyncio.to_thread(client.forget_worker, made.worker_id)
+    assert (forgotten.id, forgotten.name) == (made.worker_id, "forgotten")
+    again = await shared.world.register(name="forgotten", by=shared.world.machine, enrolment="4" * 64)
+    assert again.worker_id == made.worker_id
+    assert again.secret not in {made.secret, None}
+
+
 async def test_an_archived_experiment_comes_back(shared: Served, client: Client) -> None:
     """Line 15.24: archive was final."""
     experiment = (await shared.world.submit(definition(loop={"env_steps": 77})))[0]

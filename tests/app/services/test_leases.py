@@ -4,7 +4,7 @@ import pytest
 
 from app.db.engine import Database
 from app.db.models import AttemptRun
-from app.domain.errors import ConflictError, DomainError, NotFoundError
+from app.domain.errors import ConflictError, DomainError, ForbiddenError, NotFoundError
 from app.domain.secrets import is_well_formed
 from app.services import endings
 from palestra.contract.names import Schedule
@@ -118,7 +118,7 @@ async def test_unknown_jobs_and_workers_do_not_exist(world: World, worker: str) 
     job = await world.one_job()
     with pytest.raises(NotFoundError):
         await world.claim("job_" + "0" * 26, worker)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ForbiddenError):
         await world.claim(job.id, "wrk_" + "0" * 26)
 
 
@@ -323,14 +323,6 @@ async def test_a_worker_cannot_give_up_the_attempts_of_another(world: World, wor
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.heartbeat(other, dead=[attempt])
     assert (await world.job(job.id)).state is JobState.RUNNING
-
-
-async def test_a_name_belongs_to_the_host_that_lives_under_it(world: World, worker: str) -> None:
-    with pytest.raises(ConflictError) as refused:
-        await world.register(host="host-2")
-    assert refused.value.code == "worker_name_taken"
-    pass_time(world.settings.worker_offline_seconds + 1)
-    assert (await world.register(host="host-2")).worker_id == worker
 
 
 async def test_a_draining_worker_ends_what_it_has_and_claims_nothing(world: World, worker: str, database: Database) -> None:

@@ -76,7 +76,7 @@ async def test_who_is_another_gets_nothing(world: World, worker: str) -> None:
     assert await refusal(world, job.id, worker, slot=1) == "not_claimable"
     assert await refusal(world, job.id, other) == "not_claimable"
     assert await refusal(world, job.id, worker, attempt=2) == "not_claimable"
-    world.machine = replace(world.machine, derivation_key="another credential")
+    world.own[worker] = replace(world.own[worker], derivation_key="another credential")
     assert await refusal(world, job.id, worker) == "not_claimable"
 
 

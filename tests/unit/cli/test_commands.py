@@ -90,6 +90,19 @@ def test_lists(peer: Peer, palestra: Run) -> None:
         assert isinstance(json.loads(palestra(command, "--json")[1]), list)
 
 
+def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: Run) -> None:
+    """Line 15.17."""
+    worker = samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
+    peer.on("GET", "/workers", Answer(200, samples.page(worker)))
+    peer.on("POST", f"/workers/{worker['id']}:forget", Answer(200, worker))
+    code, out, _ = palestra("forget-worker", "gpu-1")
+    assert (code, out) == (0, "gpu-1 can be enrolled again\n")
+    code, _, errors = palestra("forget-worker", "gpu-2")
+    assert code == 2
+    assert "no worker 'gpu-2'" in errors
+    assert "gpu-1" in errors
+
+
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
 def test_control_of_a_job(peer: Peer, palestra: Run, verb: str) -> None:
     peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, samples.job(state="paused")))

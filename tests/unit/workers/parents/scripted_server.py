@@ -22,12 +22,15 @@ class ScriptedServer:
         self.artifacts: dict[str, dict[str, Any]] = {}
         self.blobs: dict[str, bytes] = {}
         self.tokens: set[str] = set()
+        self.credentials: list[tuple[str, str]] = []
+        """Path and credential of each request."""
         self.calls: Counter[str] = Counter()
         self.order = "continue"
         self.registrations: list[dict[str, Any]] = []
         self.heartbeats: list[dict[str, Any]] = []
         self.claims: list[dict[str, Any]] = []
         self.worker_order = "continue"
+        self.secret = "worker-secret"
         self.broker_url = ""
         self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: problem(409, "not_queued")
         self.follow: Callable[[dict[str, Any]], Answer] = lambda _request: (200, {"training": "over"})
@@ -57,6 +60,7 @@ class ScriptedServer:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 with server.lock:
                     server.tokens.add(self.headers.get("Authorization", ""))
+                    server.credentials.append((self.path, self.headers.get("Authorization", "").removeprefix("Bearer ")))
                     status, content = server.answer(self.command, self.path, body)
                 if server.loses_answer(self.path):
                     self.close_connection = True
@@ -121,7 +125,7 @@ class ScriptedServer:
     def _register(self, registration: dict[str, Any]) -> Answer:
         self.registrations.append(registration)
         answer = {"worker_id": "wrk_" + "0" * 26, "broker_url": self.broker_url, "queue": f"palestra.pool.{registration['pool']}"}
-        return 201, {**answer, "heartbeat_seconds": 0.3, "work_order_versions": [1, 2]}
+        return 201, {**answer, "secret": self.secret, "heartbeat_seconds": 0.3, "work_order_versions": [1, 2]}
 
     def _heartbeat(self, heartbeat: dict[str, Any]) -> Answer:
         self.heartbeats.append(heartbeat)

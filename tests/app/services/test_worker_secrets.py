@@ -1,0 +1,115 @@
+"""Line 15.17: a worker has a secret of its own; its name, its heartbeats, its claims and its attempts are bound to it."""
+
+import pytest
+
+from app.db.models import Worker
+from app.domain.errors import ConflictError, ForbiddenError
+from app.services import access, workers
+from palestra.contract.names import Scope
+from palestra.contract.states import JobState
+from palestra.contract.work_order import Claim, RegistrationAnswer, WorkerHeartbeat
+from tests.support.world import World, pass_time
+
+NUMBER, OTHER = "1" * 64, "2" * 64
+
+
+async def refusal(world: World, **changes: str | int) -> str:
+    with pytest.raises(ConflictError) as refused:
+        await world.register(by=world.machine, **changes)
+    return refused.value.code
+
+
+async def is_good(world: World, answer: RegistrationAnswer) -> bool:
+    assert answer.secret is not None
+    async with world.database.read() as session:
+        return await access.principal_of_token(session, answer.secret) is not None
+
+
+async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) -> None:
+    answer = await world.register()
+    assert answer.secret is not None
+    assert answer.secret.startswith("plw_")
+    async with world.database.read() as session:
+        worker = await session.get(Worker, answer.worker_id)
+    assert worker is not None
+    assert worker.secret_hash is not None
+    assert answer.secret not in worker.secret_hash
+    own = world.own[answer.worker_id]
+    assert (own.worker_id, own.project_id, own.scopes) == (answer.worker_id, world.project_id, {Scope.WORKER})
+    again = await world.register(pid=200)
+    assert (again.worker_id, again.secret) == (answer.worker_id, None)
+
+
+async def test_an_enrolment_whose_answer_was_lost_is_answered_again(world: World) -> None:
+    first = await world.register(enrolment=NUMBER)
+    assert await world.register(by=world.machine, enrolment=NUMBER) == first
+    assert await refusal(world, enrolment=OTHER) == "worker_name_taken"
+    other = await world.register(by=world.machine, name="w2", enrolment=NUMBER)
+    assert other.secret != first.secret
+
+
+@pytest.mark.parametrize("host", ["host-1", "host-2"])
+async def test_the_name_of_a_live_worker_is_refused_whatever_host_is_claimed(world: World, host: str) -> None:
+    worker = await world.register()
+    assert await refusal(world, host=host) == "worker_name_taken"
+    assert await refusal(world, host=host, enrolment=NUMBER) == "worker_name_taken"
+    pass_time(world.settings.reclaim_seconds - 10)
+    assert await refusal(world, host=host) == "worker_name_taken"
+    assert await is_good(world, worker)
+
+
+async def test_a_dead_workers_name_is_free_after_the_reclaim_time_and_its_secret_ends(world: World) -> None:
+    first = await world.register()
+    attempt = (await world.start((await world.one_job()).id, first.worker_id)).work_order.attempt_id
+    pass_time(world.settings.reclaim_seconds + 1)
+    assert await refusal(world) == "worker_name_taken", "its attempt lives"
+    await world.heartbeat(first.worker_id, dead=[attempt])
+    pass_time(world.settings.reclaim_seconds + 1)
+    second = await world.register(by=world.machine, boot_id="boot-2")
+    assert second.worker_id == first.worker_id
+    assert await is_good(world, second)
+    assert not await is_good(world, first)
+
+
+async def test_a_worker_speaks_for_itself_alone(world: World) -> None:
+    mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
+    job = await world.one_job()
+    attempt = (await world.start(job.id, mine)).work_order.attempt_id
+    for caller in (world.own[other], world.machine):
+        async with world.database.write() as session:
+            with pytest.raises(ForbiddenError) as refused:
+                await workers.heartbeat(session, caller, mine, WorkerHeartbeat(dead_attempts=(attempt,)), world.settings)
+            assert refused.value.code == "other_worker"
+    await world.heartbeat(other, dead=[attempt])
+    assert (await world.job(job.id)).state is JobState.RUNNING
+
+
+async def test_a_worker_claims_for_itself_alone(world: World) -> None:
+    from app.services import leases
+
+    mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
+    job = await world.one_job()
+    claim = Claim(job_id=job.id, expected_attempt=1, worker_id=mine, slot=0)
+    async with world.database.write() as session:
+        with pytest.raises(ForbiddenError) as refused:
+            await leases.claim(session, world.own[other], claim, world.settings)
+    assert refused.value.code == "other_worker"
+
+
+async def test_a_worker_does_not_come_back_as_another(world: World) -> None:
+    worker = (await world.register()).worker_id
+    with pytest.raises(ConflictError) as refused:
+        await world.register(by=world.own[worker], name="w2")
+    assert refused.value.code == "other_worker"
+
+
+async def test_an_admin_frees_the_name_of_a_worker_whose_secret_was_lost(world: World) -> None:
+    first = await world.register()
+    job = await world.one_job()
+    await world.start(job.id, first.worker_id)
+    async with world.database.write() as session:
+        await workers.forget(session, world.admin, first.worker_id)
+    assert not await is_good(world, first)
+    second = await world.register(by=world.machine, enrolment=OTHER, boot_id="boot-of-another-machine")
+    assert second.worker_id == first.worker_id
+    assert (await world.job(job.id)).state is JobState.RUNNING, "its attempt goes on by its own token"
