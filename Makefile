@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .setup
 NODE := .ci/tools/with-node.sh
-FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json \
+FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/scripts frontend/tsconfig.json \
 	frontend/postcss.config.cjs -type f 2>/dev/null)
 BENCHMARKS := $(filter-out _% training learning,$(basename $(notdir $(wildcard benchmarks/*.py))))
 

@@ -21,6 +21,7 @@ from fastapi.routing import iter_route_contexts
 import palestra
 from app import parts, startup
 from app.api import dashboard, errors, health, openapi, v1
+from app.api.compression import Compression
 from app.api.guard import Guard
 from app.api.limits import AccountRate, LoginRate
 from app.api.query import check_query
@@ -57,6 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(health.router, dependencies=[Depends(check_query)])
     v1.include(app)
     app.router.default = dashboard.Dashboard(settings.dashboard_dir)
+    app.add_middleware(Compression)
     app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)
     app.openapi = cache(lambda: openapi.build(app))  # type: ignore[method-assign]
     _refuse_open_routes(app)

@@ -2,11 +2,12 @@ import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 import { mockServer } from "./dev/mock/plugin.ts";
+import { compressedCopies } from "./scripts/compress.ts";
 
 const SERVER = process.env.PALESTRA_SERVER ?? "http://127.0.0.1:8080";
 
 export default defineConfig(({ mode }) => ({
-  plugins: [react(), ...(mode === "mock" ? [mockServer()] : [])],
+  plugins: [react(), compressedCopies(), ...(mode === "mock" ? [mockServer()] : [])],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   server: mode === "mock" ? {} : { proxy: { "/api": SERVER } },
   build: {

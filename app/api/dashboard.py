@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from app.api.compression import coding_of
 from app.api.errors import ApiError, not_found, problem_response
 
 _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Palestra</title>
@@ -21,6 +22,9 @@ _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _ASSETS: Final = "/assets/"
 _INDEX: Final = "/index.html"
+_CODINGS: Final = {"br": ".br", "gzip": ".gz"}
+"""What the build may have left beside a file, the smallest first."""
+_SUFFIXES: Final = tuple(_CODINGS.values())
 _NOTHING: Final = "Nothing is at this address. The dashboard is at /, the API below /api/v1."
 
 
@@ -60,16 +64,23 @@ class Dashboard:
         if request.method not in {"GET", "HEAD"}:
             refusal = ApiError(405, "method_not_allowed", "Use one of the methods in the Allow header.", headers={"Allow": "GET, HEAD"})
             return problem_response(request, refusal)
-        if path.startswith(_ASSETS):
-            asset = self._find(path)
-            return PlainTextResponse("no such file", status_code=404) if asset is None else _of(asset, _FOR_EVER)
+        return self._asset(request, path) if path.startswith(_ASSETS) else self._page(request, path)
+
+    def _asset(self, request: Request, path: str) -> Response:
+        asset = self._find(path)
+        if asset is None or path.endswith(_SUFFIXES):
+            return PlainTextResponse("no such file", status_code=404)
+        return self._of(request, path, asset, _FOR_EVER)
+
+    def _page(self, request: Request, path: str) -> Response:
         index = self._find(_INDEX)
-        known = path in self._files or _PAGE.fullmatch(path) is not None
+        known = (path in self._files and not path.endswith(_SUFFIXES)) or _PAGE.fullmatch(path) is not None
         if not known and "text/html" not in request.headers.get("accept", ""):
             return problem_response(request, ApiError(404, "not_found", _NOTHING))
         if index is None:
             return HTMLResponse(_MISSING, status_code=404, headers={"Cache-Control": "no-store"})
-        return _of(self._files.get(path, index), "no-cache", status=200 if known else 404)
+        shown = path if path in self._files else _INDEX
+        return self._of(request, shown, self._files.get(path, index), "no-cache", status=200 if known else 404)
 
     def _find(self, path: str) -> Path | None:
         """Looks a path up; lists the files again where it is not there, since the dashboard may have been built anew."""
@@ -78,7 +89,23 @@ class Dashboard:
             self._files = {f"/{file.relative_to(root).as_posix()}": file for file in root.rglob("*") if file.is_file()}
         return self._files.get(path)
 
+    def _of(self, request: Request, path: str, file: Path, caching: str, status: int = 200) -> Response:
+        """Returns a file as the client takes it: the build left a smaller copy beside all that compresses."""
+        media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        headers = {"Cache-Control": caching}
+        copies = {coding: self._files.get(path + suffix) for coding, suffix in _CODINGS.items()}
+        offered = [coding for coding, copy in copies.items() if copy is not None and _is_fresh(copy, file)]
+        if offered:
+            headers["Vary"] = "Accept-Encoding"
+        coding = coding_of(request.headers.get("accept-encoding", ""), offered)
+        if coding is not None and (copy := copies[coding]) is not None:
+            headers["Content-Encoding"] = coding
+            return FileResponse(copy, status, media_type=media_type, headers=headers)
+        return FileResponse(file, status, media_type=media_type, headers=headers)
 
-def _of(file: Path, caching: str, status: int = 200) -> Response:
-    media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    return FileResponse(file, status, media_type=media_type, headers={"Cache-Control": caching})
+
+def _is_fresh(copy: Path, file: Path) -> bool:
+    try:
+        return copy.stat().st_mtime >= file.stat().st_mtime
+    except OSError:
+        return False

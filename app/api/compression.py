@@ -1,0 +1,105 @@
+"""Compresses large JSON answers, and says which coding of a file a client takes (RFC 9110, section 12.5.3).
+
+Never what holds secrets: beside text that an attacker chose, the length of a compressed answer tells them bit by bit (BREACH).
+So only reads are compressed, and of those none of logins and tokens. Event streams and stored files pass as they are.
+"""
+
+import asyncio
+import gzip
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LEAST: Final = 1_400
+"""Bytes below which an answer fits into one packet anyway."""
+_LEVEL: Final = 4
+"""Three times as fast as the default, for a tenth more bytes."""
+_AT_ONCE: Final = 32_768
+_SECRETS: Final = ("/api/v1/session", "/api/v1/tokens")
+_QUERIES: Final = frozenset({"/api/v1/series:query"})
+_JSON: Final = frozenset({"application/json", "application/problem+json"})
+
+
+def coding_of(accepted: str, offered: Sequence[str]) -> str | None:
+    """Returns the first of the offered codings that an `Accept-Encoding` header takes; `None` for none of them."""
+    weights: dict[str, float] = {}
+    for part in accepted.lower().split(",")[:20]:
+        name, _, parameter = part.partition(";")
+        weights[name.strip()] = _weight(parameter)
+    taken = (name for name in offered if weights.get(name, weights.get("*", 0.0)) > 0.0)
+    return next(taken, None)
+
+
+def _weight(parameter: str) -> float:
+    name, _, value = parameter.partition("=")
+    try:
+        return float(value) if name.strip() == "q" else 1.0
+    except ValueError:
+        return 0.0
+
+
+class Compression:
+    """ASGI middleware inside of the guard."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request; an answer that comes in one piece is compressed where it is worth it."""
+        if scope["type"] != "http" or not _is_public_enough(scope):
+            await self._app(scope, receive, send)
+            return
+        accepted = Headers(scope=scope).get("accept-encoding", "")
+        answer = _Answer(send, takes_gzip=coding_of(accepted, ("gzip",)) is not None)
+        await self._app(scope, receive, answer.send)
+
+
+def _is_public_enough(scope: Scope) -> bool:
+    path = scope["path"]
+    reads = scope["method"] == "GET" or path in _QUERIES
+    return bool(reads) and path.startswith("/api/") and not path.startswith(_SECRETS)
+
+
+class _Answer:
+    """Holds the start of an answer back until its first piece has come."""
+
+    def __init__(self, send: Send, *, takes_gzip: bool) -> None:
+        self._send = send
+        self._takes_gzip = takes_gzip
+        self._start: Message | None = None
+
+    async def send(self, message: Message) -> None:
+        """Passes a message on."""
+        if message["type"] == "http.response.start" and _is_json(message):
+            self._start = message
+            return
+        start, self._start = self._start, None
+        if start is not None:
+            message = await self._compressed(start, message)
+            await self._send(start)
+        await self._send(message)
+
+    async def _compressed(self, start: Message, message: Message) -> Message:
+        body = message.get("body", b"")
+        if message.get("more_body", False) or len(body) < LEAST:
+            return message
+        headers = MutableHeaders(scope=start)
+        headers.add_vary_header("Accept-Encoding")
+        if not self._takes_gzip:
+            return message
+        body = _gzip(body) if len(body) <= _AT_ONCE else await asyncio.to_thread(_gzip, body)
+        headers["Content-Encoding"] = "gzip"
+        headers["Content-Length"] = str(len(body))
+        return {**message, "body": body}
+
+
+def _is_json(start: Message) -> bool:
+    headers = Headers(raw=list(start["headers"]))
+    media_type = headers.get("content-type", "").partition(";")[0]
+    return media_type in _JSON and "content-encoding" not in headers and "etag" not in headers
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, _LEVEL, mtime=0)

@@ -1,0 +1,139 @@
+"""Line 15.27: what is large is compressed on the wire, and nothing that holds a secret is."""
+
+import gzip
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.api.compression import coding_of
+from app.main import create_app
+from app.services import ingest
+from app.settings import Settings
+from tests.app.api.serving import Served
+from tests.support.records import delivery, points
+
+DIST = Settings.model_fields["dashboard_dir"].default
+MANY_RUNS = 120
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    dist = tmp_path / "dist"
+    (dist / "assets").mkdir(parents=True)
+    for name in ("index.html", "assets/app-1.js", "assets/old-1.js", "assets/plain-1.js"):
+        (dist / name).write_text(name * 500)
+    for name in ("index.html", "assets/app-1.js", "assets/old-1.js"):
+        (dist / f"{name}.gz").write_bytes(gzip.compress(name.encode() * 500))
+    (dist / "assets" / "app-1.js.br").write_bytes(b"brotli")
+    stale = time.time() - 1_000
+    os.utime(dist / "assets" / "old-1.js.gz", (stale, stale))
+    app = create_app(Settings(dashboard_dir=dist, data_dir=tmp_path))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as opened:
+        opened.headers["Accept-Encoding"] = "gzip, deflate"
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("path", "accepted", "coding", "varies"),
+    [
+        ("/assets/app-1.js", "gzip", "gzip", True),
+        ("/assets/app-1.js", "identity", None, True),
+        ("/assets/app-1.js", "gzip;q=0", None, True),
+        ("/login", "gzip, br;q=0", "gzip", True),
+        ("/assets/old-1.js", "gzip", None, False),
+        ("/assets/plain-1.js", "gzip, br", None, False),
+    ],
+)
+async def test_a_file_goes_out_as_the_client_takes_it(
+    client: httpx.AsyncClient, path: str, accepted: str, coding: str | None, *, varies: bool
+) -> None:
+    answer = await client.get(path, headers={"Accept-Encoding": accepted})
+    assert answer.status_code == 200
+    assert answer.headers.get("content-encoding") == coding
+    assert (answer.headers.get("vary") == "Accept-Encoding") is varies
+    assert answer.headers["etag"]
+    assert answer.headers["content-type"].startswith(("text/javascript", "text/html"))
+    assert answer.text.startswith(("index.html", "assets/"))
+
+
+async def test_brotli_goes_before_gzip_and_copies_are_no_addresses(client: httpx.AsyncClient) -> None:
+    request = client.build_request("GET", "/assets/app-1.js", headers={"Accept-Encoding": "gzip, br"})
+    answer = await client.send(request, stream=True)
+    assert answer.headers["content-encoding"] == "br"
+    assert b"".join([part async for part in answer.aiter_raw()]) == b"brotli"
+    plain = await client.get("/assets/app-1.js", headers={"Accept-Encoding": "identity"})
+    assert plain.headers["etag"] != answer.headers["etag"]
+    for path in ("/assets/app-1.js.br", "/assets/app-1.js.gz", "/index.html.gz"):
+        assert (await client.get(path)).status_code == 404
+
+
+def test_the_build_left_copies_of_all_that_is_large() -> None:
+    """1.2 to 1.5 MB went over the wire at the first load."""
+    large = [file for file in DIST.rglob("*") if file.suffix in {".js", ".css", ".html"} and file.stat().st_size > 1_024]
+    assert len(large) >= 2
+    for file in large:
+        assert gzip.decompress(Path(f"{file}.gz").read_bytes()) == file.read_bytes()
+        assert Path(f"{file}.br").stat().st_size < Path(f"{file}.gz").stat().st_size
+    first_load = sum(Path(f"{file}.br").stat().st_size for file in large)
+    assert first_load < 400_000
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_large_answers_are_compressed(shared: Served) -> None:
+    """The curves of 120 seeds were 2.9 MB."""
+    run, attempt = shared.names["live_run"], shared.names["live_attempt"]
+    async with shared.database.write() as session:
+        for index in range(10):
+            batch = [points(run, f"curve-{index}", range(0, 20_000, 20), [i * 0.37 % 11 for i in range(1_000)])]
+            await ingest.take(session, delivery(attempt, 4 + index, batch))
+    select = [{"run_id": run, "series": f"curve-{index % 10}"} for index in range(MANY_RUNS)]
+    async with shared.client("reader") as client:
+        sent = {}
+        for coding in ("identity", "gzip"):
+            request = client.build_request("POST", "/api/v1/series:query", json={"select": select})
+            request.headers["Accept-Encoding"] = coding
+            answer = await client.send(request, stream=True)
+            sent[coding] = b"".join([part async for part in answer.aiter_raw()])
+            assert answer.headers.get("content-encoding", "identity") == coding
+            assert answer.headers["vary"] == "Accept-Encoding"
+            assert int(answer.headers["content-length"]) == len(sent[coding])
+            assert answer.headers["cache-control"] == "no-store"
+    assert gzip.decompress(sent["gzip"]) == sent["identity"]
+    assert len(sent["gzip"]) * 3 < len(sent["identity"])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_no_answer_with_a_secret_is_compressed(shared: Served) -> None:
+    """Beside text that an attacker chose, the length of a compressed secret tells it (BREACH)."""
+    async with shared.client("user") as client:
+        for index in range(30):
+            made = await client.post("/api/v1/tokens", json={"name": f"t{index}", "scopes": ["read"]})
+            assert "content-encoding" not in made.headers
+        for path in ("/api/v1/tokens", "/api/v1/session", "/api/v1/events?after=x"):
+            answer = await client.get(path, headers={"Accept-Encoding": "gzip"})
+            assert "content-encoding" not in answer.headers, path
+        listed = await client.get("/api/v1/openapi.json", headers={"Accept-Encoding": "gzip"})
+        assert listed.headers["content-encoding"] == "gzip"
+        assert "content-encoding" not in (await client.get("/healthz")).headers
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [
+        ("", None),
+        ("gzip", "gzip"),
+        ("br, gzip", "br"),
+        ("GZIP;q=0.5", "gzip"),
+        ("br;q=0, *", "gzip"),
+        ("*;q=0", None),
+        ("gzip;q=nonsense", None),
+        ("," * 10_000 + "gzip", None),
+    ],
+)
+def test_what_a_client_takes(accepted: str, coding: str | None) -> None:
+    assert coding_of(accepted, ("br", "gzip")) == coding
