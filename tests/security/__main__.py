@@ -2,17 +2,24 @@
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 
-from tests.security import bodies
+import pytest
+
+from tests.security import bodies, slow
 from tests.security.target import PATIENCE, Target, Witness, send, shortest_hold
+
+SLOW = 2_000
+DESCRIPTORS = 1_024
 
 
 def main() -> int:
     """Runs every attack and prints what it did to others."""
     with tempfile.TemporaryDirectory(prefix="palestra-attack-") as directory:
-        worst = _send_bodies(Path(directory) / "bodies")
-    return 0 if worst <= PATIENCE else 1
+        longest = [_send_bodies(Path(directory) / "bodies"), _hold_connections(Path(directory) / "slow")]
+    cells = pytest.main(["-q", str(Path(__file__).with_name("test_matrix.py"))])
+    return 0 if max(longest) <= PATIENCE and cells == pytest.ExitCode.OK else 1
 
 
 def _send_bodies(directory: Path) -> float:
@@ -25,6 +32,18 @@ def _send_bodies(directory: Path) -> float:
             print(f"{held * 1_000:6.0f} ms  {len(attack.body):9,} B  {attack.name}")
     print(f"{worst * 1_000:6.0f} ms  the longest that one body held others")
     return worst
+
+
+def _hold_connections(directory: Path) -> float:
+    """Lets half-sent requests from many addresses stand; returns how long another address waits meanwhile."""
+    settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "60"}
+    with Target(directory, descriptors=DESCRIPTORS, settings=settings) as target:
+        witness = Witness(target)
+        with slow.half_sent(target.port, SLOW, 250), witness.watching():
+            time.sleep(10)
+        served, failed = len(witness.waits), len(witness.failures)
+    print(f"{witness.longest * 1_000:6.0f} ms  the longest beside {SLOW} half-sent requests; {served} served, {failed} failed")
+    return float("inf") if failed else witness.longest
 
 
 if __name__ == "__main__":
