@@ -16,8 +16,9 @@ from tests.app.api.serving import ORIGIN, Served
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PUBLIC = "public"
-READ, SUBMIT, ADMIN, WORKER, ATTEMPT = "read", "submit", "admin", "worker", "attempt"
+READ, SUBMIT, ADMIN, ATTEMPT = "read", "submit", "admin", "attempt"
 READ_OR_ATTEMPT, MANAGE, ANYONE = "read or attempt", "login or admin", "anyone"
+OWN, ENROL = "worker's own secret", "worker, or own secret"
 
 NEEDS = {
     "GET /healthz": PUBLIC,
@@ -63,9 +64,10 @@ NEEDS = {
     "GET /catalogue": READ,
     "POST /workers/{worker_id}:drain": ADMIN,
     "POST /workers/{worker_id}:undrain": ADMIN,
-    "POST /workers": WORKER,
-    "POST /workers/{worker_id}:heartbeat": WORKER,
-    "POST /leases": WORKER,
+    "POST /workers/{worker_id}:forget": ADMIN,
+    "POST /workers": ENROL,
+    "POST /workers/{worker_id}:heartbeat": OWN,
+    "POST /leases": OWN,
     "POST /leases/{attempt_id}:renew": ATTEMPT,
     "POST /leases/{attempt_id}:follow": ATTEMPT,
     "POST /leases/{attempt_id}:release": ATTEMPT,
@@ -82,7 +84,8 @@ PERMITS = {
     "submitter": {SUBMIT, ANYONE},
     "admin_only": {READ, READ_OR_ATTEMPT, SUBMIT, ADMIN, MANAGE, ANYONE},
     "user": {READ, READ_OR_ATTEMPT, SUBMIT, ADMIN, MANAGE, ANYONE},
-    "worker": {WORKER, ANYONE},
+    "worker": {ENROL, ANYONE},
+    "own_worker": {OWN, ENROL},
     "live_attempt": {ATTEMPT, READ_OR_ATTEMPT},
     "cookie": {READ, READ_OR_ATTEMPT, SUBMIT, ADMIN, MANAGE, ANYONE},
 }
@@ -165,7 +168,7 @@ async def test_another_project_sees_nothing_of_ours(shared: Served) -> None:
             for name, value in ours.items():
                 url = url.replace(f"{{{name}_id}}", value)
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"})
-            if need in {WORKER, ATTEMPT}:
+            if need in {ENROL, OWN, ATTEMPT}:
                 wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 403)
             elif "{" in path and not (method == "POST" and answer.status_code in {415, 422}):
                 wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 404)
@@ -184,3 +187,15 @@ async def test_an_attempt_has_no_say_over_another(shared: Served, who: str) -> N
                 url = _elsewhere(path).replace("{attempt_id}", shared.names[other])
                 answer = await client.request(method, url)
                 assert (answer.status_code, answer.json()["code"]) == (403, "other_attempt"), path
+
+
+async def test_a_worker_has_no_say_over_another(shared: Served) -> None:
+    async with shared.client("other_worker") as client:
+        beat = await client.post(f"/api/v1/workers/{shared.names['worker']}:heartbeat", json={})
+        claim = {"job_id": shared.names["queued_job"], "expected_attempt": 1, "slot": 9}
+        claimed = await client.post("/api/v1/leases", json={**claim, "worker_id": shared.names["worker"]})
+        assert {beat.status_code, claimed.status_code} <= {403, 404}
+        for method, path, need in _cells():
+            if need not in {OWN, ENROL, PUBLIC}:
+                url = _elsewhere(path).replace("{attempt_id}", shared.names["live_attempt"])
+                assert (await client.request(method, url)).status_code == 403, path
