@@ -37,6 +37,8 @@ class Loop(NamedTuple):
     act: Callable[[np.ndarray], Any]
     """Returns the greedy action, for the environment's `step`, on one observation; called after the training."""
     close: Callable[[], None] = lambda: None
+    others: tuple[Callable[[np.ndarray], Any], ...] = ()
+    """The same for the other seeds of a pack."""
 
 
 def greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:

@@ -4,6 +4,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
         except PartNotFoundError as error:
             raise NotTrainedHereError(str(error)) from error
         opened = stack.pop_all()
-    return Loop(lambda: train(trainings, env_steps), lambda observation: act(trainings[0], observation), opened.close)
+    first, *others = (partial(act, training) for training in trainings)
+    return Loop(lambda: train(trainings, env_steps), first, opened.close, tuple(others))
 
 
 def train(trainings: list[Training], env_steps: int) -> Done:

@@ -66,7 +66,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() + children_seconds() - began_cpu
         ended = time.time()
         peak = peak_mib() + done.children_mib
-        mean_return = round(greedy_return(task.env, loop.act), 1) if task.is_judged else None
+        returns = [round(greedy_return(task.env, act), 1) for act in (loop.act, *loop.others)] if task.is_judged else []
         loop.close()
     trained = seconds - done.warm_up_seconds
     return {
@@ -82,7 +82,8 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         "env_steps_per_cpu_second": round(done.env_steps / max(cpu_seconds - done.warm_up_processor_seconds, 1e-9), 1),
         "together_per_second": round(done.env_steps / (setup + seconds), 1),
         "peak_mib": round(peak),
-        "mean_return": mean_return,
+        "mean_return": round(sum(returns) / len(returns), 1) if returns else None,
+        "returns": returns,
         "torch_threads": torch.get_num_threads(),
     }
 

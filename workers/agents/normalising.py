@@ -1,6 +1,9 @@
-"""The normalisers of an on-policy agent: optional, unchanged while a rollout is gathered, brought up to date as it is learnt from.
+"""The normalisers of an on-policy agent, both optional.
 
-So what was acted on and what is learnt are the same numbers, whatever pieces a rollout was gathered in; and an evaluation changes nothing.
+Observations are taken in before they are acted on, from the first step of a training, as by `VecNormalize` of Stable-Baselines3 and
+`NormalizeObservation` of Gymnasium. What was acted on is what is learnt from, whatever pieces a rollout was gathered in; successors that were
+not acted on, at cuts and behind a rollout, are seen as at its end. Rewards are brought to unit size as the rollout is learnt from. An
+evaluation changes nothing.
 """
 
 from collections.abc import Mapping
@@ -48,16 +51,27 @@ class Normalisers:
         """Returns observations [N, ...] as the network reads them."""
         return observation if self._observations is None else self._observations(observation)
 
+    def met(self, observation: Array, active: Array | None = None) -> Array:
+        """Takes in the observations [B, ...] of a step of training, and returns them as the network reads them.
+
+        Args:
+            observation: As the environments show them.
+            active: bool [B]: false where a slot waits, whose observation is none; `None` for all true.
+        """
+        if self._observations is None:
+            return observation
+        self._observations.update(observation if active is None else observation[active])
+        return self._observations(observation)
+
     def rollout(self, rollout: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Returns a rollout of arrays [T, B, ...] with observations as they were acted on and scaled rewards; then takes the former in."""
+        """Returns a rollout of arrays [T, B, ...], its observations as `met` returned them, with the other successors and the rewards normalised."""
         changed: dict[str, Array] = {}
         active = rollout["active"]
         if self._rewards is not None:
             self._rewards.update(rollout["reward"], rollout["terminated"] | rollout["truncated"], active)
             changed["reward"] = self._rewards(rollout["reward"])
         if self._observations is not None:
-            changed |= {name: self._observations(rollout[name]) for name in ("observation", "next_observation")}
-            self._observations.update(rollout["observation"][active])
+            changed["next_observation"] = self._observations(rollout["next_observation"])
         return {**rollout, **changed}
 
     def tensors(self) -> dict[str, Tensor]:

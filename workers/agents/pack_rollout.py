@@ -67,10 +67,10 @@ class RolloutsTogether:
         return None
 
     def normalised(self, observation: Array) -> Array:
-        """Returns observations [m, B, ...] as the policies take them."""
+        """Returns observations [m, B, ...] of a step of training as the policies take them."""
         if not self._agents[0].normalisers.observes:
             return observation
-        return np.stack([agent.normalisers.observation(own) for agent, own in zip(self._agents, observation, strict=True)])
+        return np.stack([agent.met(own) for agent, own in zip(self._agents, observation, strict=True)])
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""

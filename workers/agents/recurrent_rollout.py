@@ -42,7 +42,7 @@ class RecurrentAgent(RolloutAgent):
         """Returns actions [B, ...]; greedy ones count for the recurrent state once `observe_evaluation` says that they were carried out."""
         before, named, policy = self._recurrent.before(len(observation), explore=explore), self.named_parameters(), self._model.policy
         with torch.inference_mode():
-            seen = self._tensor(self.normalisers.observation(observation))
+            seen = self._tensor(self.met(observation) if explore else self.normalisers.observation(observation))
             states = self._model.step(named, seen, self._tensor(before))
             outputs = self._model.heads(named, states)[0]
             noise = self._tensor(self.acting_noise(len(observation))[0]) if explore else None

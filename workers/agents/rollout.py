@@ -104,6 +104,9 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         self.normalisers = parts.normalisers
         self.memory = Rollout(max(1, parts.vector_steps), context.num_envs, rollout_fields(algorithm.model))
         self._raw_actions: list[Array] = []
+        self._met: list[Array] = []
+        """Observations as they were acted on since the last `observe`, where they are normalised."""
+        self._active: Array | None = None
 
     @property
     def parts(self) -> RolloutParts:
@@ -116,7 +119,21 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         """Returns actions [B, ...]: drawn from the policy, or the likeliest ones without a random number."""
         if not explore:
             return self.policy.to_space(self._raw(observation, ()))
-        return self.explored(self._raw(observation, self.acting_noise(len(observation))))
+        return self.explored(super()._raw(self.met(observation), self.acting_noise(len(observation))))
+
+    def slots_active(self, active: npt.NDArray[np.bool_]) -> None:
+        """Says which slots, bool [B], the next exploring actions are for; the others wait."""
+        self._active = active.copy()
+
+    def met(self, observation: Array) -> Array:
+        """Returns observations [B, ...] of a step of training as the policy reads them; they count for the statistics, and are kept."""
+        active, self._active = self._active, None
+        if not self.normalisers.observes:
+            return observation
+        if not self._training.on:
+            return self.normalisers.observation(observation)
+        self._met.append(self.normalisers.met(observation, active))
+        return self._met[-1]
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""
@@ -152,16 +169,21 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the rollout.
 
-        The raw actions are those drawn by `act` since the last call; for experience of another origin they follow from its actions.
+        Raw actions, and observations as the policy read them, are those of `act` since the last call; for experience of another origin they
+        follow from what it holds.
         """
         drawn, self._raw_actions = self._raw_actions, []
+        met, self._met = self._met, []
         if not self._training.on:
             return
         shape = experience.terminated.shape
         raw = np.stack(drawn) if len(drawn) == shape[0] else self._raw_of(experience.action)
         active = np.ones(shape, np.bool_) if experience.active is None else experience.active
         flags = (experience.terminated, experience.truncated, experience.next_observation, active)
-        self.memory.extend((experience.observation, raw, experience.reward, *flags, *self._beside(experience)))
+        observation = experience.observation
+        if self.normalisers.observes:
+            observation = np.stack(met if len(met) == shape[0] else list(map(self.normalisers.met, observation, active)))
+        self.memory.extend((observation, raw, experience.reward, *flags, *self._beside(experience)))
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
         """Says in which environments, bool [B], the next experience does not continue the last: the episode counts as cut short there."""
@@ -197,7 +219,7 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
                 return
 
     def taken(self) -> Mapping[str, Array]:
-        """Empties the rollout and returns what it held, normalised: arrays [T, B, ...] that are valid until the next `observe`."""
+        """Empties the rollout and returns what it held, normalised; arrays [T, B, ...] that are valid until the next `observe`."""
         rollout = self.normalisers.rollout(self.memory.contents())
         self.memory.clear()
         return rollout
@@ -253,7 +275,7 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         self.draws.load_state_dict(state["explorer"])
         load_generator_state(self._shuffler, state["shuffler"])
         self.normalisers.load_state_dict(state["normalisers"])
-        self._raw_actions = []
+        self._raw_actions, self._met = [], []
 
     # Private
 

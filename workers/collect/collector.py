@@ -229,6 +229,9 @@ class VectorCollector:
 
     def _step_active(self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]) -> None:
         row.observation[0] = self._current
+        told = getattr(self.actor, "slots_active", None)
+        if told is not None:
+            told(active)
         actions = self.actor.act(row.observation[0], explore=True)
         successor, reward, terminated, truncated = self.env.advance(actions)
         heard = (reward, terminated) if self._told is None else self._told.heard

@@ -1,7 +1,7 @@
 """Atari games of ale-py with the usual preprocessing.
 
 Two ways with the same settings: Gymnasium's wrappers around one game, and the vector that ale-py brings along, which works in threads
-of its own but loads the ROM anew for every episode. Each repeats an episode from its seed, but not the other's: screens are scaled and
+of its own but loads the ROM anew for every seed. Each repeats an episode from its seed, but not the other's: screens are scaled and
 idle starts drawn differently. Both show frames of zeros before the first one of a game. Rewards are never clipped here, nor is a lost
 life an end: see `workers.envs.heard`.
 """
@@ -27,6 +27,10 @@ from workers.envs.foreign import GymVector
 _TAKEN: Final = frozenset({"continuous", "frameskip", "obs_type"})
 """Arguments of the games that the preprocessing sets."""
 _STICKY: Final = "repeat_action_probability"
+_DRAW_WHEN_RESET: Final = frozenset({"adventure"})
+"""Games whose reset draws from the numbers that sticky actions are drawn from, so that it depends on all frames before."""
+_EPISODES_PER_SEED: Final = 64
+"""A seed costs a ROM, some 90 ms; finding back to an episode costs a reset of some 5 ms for each since the seed."""
 _FRAMES_PER_SECOND: Final = 60
 _ENLARGED: Final = 4
 
@@ -62,8 +66,14 @@ def make_game(
     return FrameStackObservation(frames, spec.frame_stack, padding_type="zero")
 
 
-def native_vector(
-    registered: Registered, spec: AtariPreprocessing, kwargs: Mapping[str, JsonScalar], num_envs: int, limit: int | None
+def native_vector(  # noqa: PLR0913 - the last is for training alone
+    registered: Registered,
+    spec: AtariPreprocessing,
+    kwargs: Mapping[str, JsonScalar],
+    num_envs: int,
+    limit: int | None,
+    *,
+    by_seed: bool = True,
 ) -> GymVector:
     """Returns ale-py's own vector: several times the steps per second of the wrappers, on one core already.
 
@@ -73,6 +83,7 @@ def native_vector(
         kwargs: Arguments of ale-py's vector.
         num_envs: Copies.
         limit: Time limit in env_steps.
+        by_seed: Whether each episode follows from its seed alone; see `_CountedResets`. It does where actions are sticky, too.
 
     Raises:
         DefinitionError: If the game has no such vector.
@@ -94,7 +105,9 @@ def native_vector(
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
     vector = gym.make_vec(registered, num_envs, vectorization_mode="vector_entry_point", **options)
-    return GymVector(_MaskedSeeds(vector), limit, resets_itself=True)
+    sticky = bool({**registered.kwargs, **kwargs}.get(_STICKY))
+    seeded = by_seed or sticky or registered.kwargs.get("game") in _DRAW_WHEN_RESET
+    return GymVector(_MaskedSeeds(vector) if seeded else _CountedResets(vector), limit, resets_itself=True)
 
 
 class _Game(gym.Wrapper[Any, Any, Any, Any]):
@@ -198,6 +211,50 @@ class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
             if mask.all():
                 return result
         return self.env.reset(seed=cast("Any", seeds[mask]), options={"reset_mask": mask})
+
+
+class _CountedResets(_MaskedSeeds):
+    """Seeds a game for one episode in 64; where an episode begins is told by that seed and the number of resets since.
+
+    Without sticky actions a reset draws from two generators alone, that of the idle frames and that of the emulated hardware, the same
+    numbers of numbers each time whatever was played. Seeding loads the ROM, which takes as long as some 18 resets.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        super().__init__(env)
+        self._seeds = [0] * self.num_envs
+        self._since = np.full(self.num_envs, _EPISODES_PER_SEED - 1)
+        """Resets since the seed, int64 [B]."""
+        self._over = np.zeros(self.num_envs, np.bool_)
+
+    def origin(self, index: int) -> tuple[int, int]:
+        """Returns the seed that a slot had last, and how many resets ago."""
+        return self._seeds[index], int(self._since[index])
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Resets games of a mask; with `since` int64 [B] in the options, to that number of resets after their seed."""
+        options = options or {}
+        mask, since = options.get("reset_mask", np.ones(self.num_envs, np.bool_)), options.get("since")
+        fresh = mask & (self._since + 1 >= _EPISODES_PER_SEED) if since is None else mask
+        self._over[mask] = False
+        if fresh.any():
+            result = super().reset(seed=seed, options={"reset_mask": fresh})
+            self._since[fresh] = 0
+            for index in np.flatnonzero(fresh).tolist():
+                self._seeds[index] = int(seed[index])
+        more = mask & ~fresh if since is None else mask & (self._since < since)
+        while more.any():
+            result = self.env.reset(options={"reset_mask": more})
+            self._since[more] += 1
+            more = np.zeros_like(mask) if since is None else mask & (self._since < since)
+        return result
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps; the vector resets those that were over by itself."""
+        self._since[self._over] += 1
+        result = self.env.step(actions)
+        self._over = np.asarray(result[2]) | np.asarray(result[3])
+        return result
 
 
 def _check_options(kwargs: Mapping[str, JsonScalar]) -> None:

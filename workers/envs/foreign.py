@@ -120,10 +120,10 @@ class GymVector:
         self._seeds = [0] * self.num_envs
         self._actions: list[list[Any]] = [[] for _ in range(self.num_envs)]
 
-    def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true."""
+    def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int], since: npt.NDArray[np.int64] | None = None) -> Array:
+        """Begins episodes where `mask` is true; with `since` [B] so many resets after the seed, where the environment counts them."""
         if mask.any():
-            begun = self._reset(mask, seeds)
+            begun = self._reset(mask, seeds, since)
             self._observation = np.where(_rows(mask, begun), begun, self._observation) if self._observation.size else begun
             self._terminated[mask] = self._truncated[mask] = False
             self._lengths[mask] = 0
@@ -162,18 +162,19 @@ class GymVector:
     def save_episodes(self) -> list[StateTree]:
         """Returns the running episode of each slot: its seed, its actions and the hash of its observation."""
         over = self._terminated | self._truncated
-        return [{"over": True} if over[index] else self._saved(index) for index in range(self.num_envs)]
+        return [{"over": True, **self._origin(index)} if over[index] else self._saved(index) for index in range(self.num_envs)]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
-        """Replays the episodes side by side, so that all arrive at once: a shorter one begins later."""
+        """Replays the episodes side by side, so that all arrive at once: a shorter one begins later, one that is over last of all."""
         wanted = [index for index, saved in enumerate(episodes) if not saved["over"] and "actions" in saved]
         longest = max((len(episodes[index]["actions"]) for index in wanted), default=0)
-        self.begin(np.ones(self.num_envs, np.bool_), [int(saved.get("seed", 0)) for saved in episodes])
+        seeds, since = ([int(saved.get(name, 0)) for saved in episodes] for name in ("seed", "since"))
+        begins = longest - np.array([len(saved.get("actions", ())) for saved in episodes])
+        counted = np.array(since) if any(since) else None
+        self.begin(np.ones(self.num_envs, np.bool_), seeds, None if counted is None else np.where(begins == 0, counted, 0))
         for step in range(longest + 1):
-            late = [index for index in wanted if longest - len(episodes[index]["actions"]) == step and step]
-            if late:
-                mask = np.isin(np.arange(self.num_envs), late)
-                self.begin(mask, [int(saved.get("seed", 0)) for saved in episodes])
+            if step:
+                self.begin(begins == step, seeds, counted)
             if step < longest:
                 self.advance(np.stack([_replayed(episodes[index], step - longest, episodes[wanted[0]]) for index in range(self.num_envs)]))
         return [self._arrived(index, saved) for index, saved in enumerate(episodes)]
@@ -183,10 +184,16 @@ class GymVector:
         self._env.close()
 
     def _saved(self, index: int) -> StateTree:
-        saved: StateTree = {"over": False, "seed": self._seeds[index], "hash": observation_hash(self._observation[index])}
+        own = {"over": False, "seed": self._seeds[index], "hash": observation_hash(self._observation[index])}
+        saved: StateTree = {**own, **self._origin(index)}
         if len(self._actions[index]) == self._lengths[index]:
             saved["actions"] = np.array(self._actions[index])
         return saved
+
+    def _origin(self, index: int) -> StateTree:
+        """Returns where a slot's episode began, for environments that count their resets."""
+        counted = getattr(self._env, "origin", None)
+        return {} if counted is None else dict(zip(("seed", "since"), counted(index), strict=True))
 
     def _arrived(self, index: int, saved: StateTree) -> Restored:
         over = bool(self._terminated[index] or self._truncated[index])
@@ -202,9 +209,10 @@ class GymVector:
         if len(self._actions[index]) < MAX_RECORDED_ACTIONS:
             self._actions[index].append(np.array(action))
 
-    def _reset(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
+    def _reset(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int], since: npt.NDArray[np.int64] | None = None) -> Array:
+        options = {"reset_mask": mask.copy(), **({} if since is None else {"since": since})}
         try:
-            observation, self._info = self._env.reset(seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()})
+            observation, self._info = self._env.reset(seed=[int(seed) for seed in seeds], options=options)
         except Exception as error:
             raise EnvironmentFailedError(f"the environment raised in reset: {type(error).__name__}: {error}") from error
         return np.array(observation)

@@ -31,7 +31,9 @@ from workers.envs.vector import EpisodeVector, ProcessVector, SerialVector
 RenderMode = Literal["rgb_array", "human"]
 
 
-def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: int | None = None, *, runs: int = 1) -> EpisodeVector:
+def make_vector(
+    spec: EnvSpec, num_envs: int | None = None, max_episode_steps: int | None = None, *, runs: int = 1, by_seed: bool = True
+) -> EpisodeVector:
     """Returns a vector environment.
 
     Args:
@@ -39,6 +41,7 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
         num_envs: Copies; `None` takes the spec's.
         max_episode_steps: Time limit; `None` takes the spec's, or else the environment's own.
         runs: How many such vectors are to be stepped together, see `workers.envs.joined`.
+        by_seed: Whether each episode must follow from its seed alone. Without that a native vector of games resets quicker.
 
     Raises:
         PartNotFoundError: If the id is not registered here, or cannot be imported.
@@ -48,7 +51,7 @@ def make_vector(spec: EnvSpec, num_envs: int | None = None, max_episode_steps: i
     limit = _limit(registered, spec, max_episode_steps)
     count = num_envs or spec.num_envs
     if spec.vectorization == "native":
-        return _make_native(registered, spec, count, limit)
+        return _make_native(registered, spec, count, limit, by_seed=by_seed)
     if spec.vectorization == "sync" and count * runs >= LEAST and spec.preprocessing is None and is_cart_pole(registered, spec.kwargs):
         return CartPoleVector(count, limit, **spec.kwargs)
     makers: list[Callable[[], EpisodeEnv]] = [functools.partial(_make_one, registered, spec, index, limit) for index in range(count)]
@@ -70,7 +73,7 @@ def make_training_vector(spec: EnvSpec, runs: int = 1) -> EpisodeVector:
         PartNotFoundError: Like `make_vector`.
         DefinitionError: Like `make_vector`.
     """
-    env, told = make_vector(spec, runs=runs), spec.preprocessing
+    env, told = make_vector(spec, runs=runs, by_seed=False), spec.preprocessing
     if told is None or not (told.clip_rewards or told.terminal_on_life_loss):
         return env
     return HeardVector(env, told)
@@ -135,10 +138,10 @@ def _registered(env_id: str) -> Registered:
     return registered
 
 
-def _make_native(registered: Registered, spec: EnvSpec, count: int, limit: int | None) -> GymVector:
+def _make_native(registered: Registered, spec: EnvSpec, count: int, limit: int | None, *, by_seed: bool = True) -> GymVector:
     assert spec.preprocessing is not None
     with _explained(registered, spec):
-        return native_vector(registered, spec.preprocessing, spec.kwargs, count, limit)
+        return native_vector(registered, spec.preprocessing, spec.kwargs, count, limit, by_seed=by_seed)
 
 
 def _make_one(registered: Registered, spec: EnvSpec, index: int, limit: int | None, render_mode: str | None = None) -> EpisodeEnv:

@@ -213,3 +213,82 @@ def test_games_need_no_preprocessing() -> None:
     vector = make_vector(EnvSpec(id="ALE/Pong-v5"))
     assert vector.begin(np.array([True]), [1]).shape == (1, 210, 160, 3)
     vector.close()
+
+
+def counted(num_envs: int = 2, sticky: float = 0.0, name: str = "ALE/Breakout-v5") -> Any:
+    return make_training_vector(
+        spec(num_envs, "native", name, kwargs={"repeat_action_probability": sticky, "max_num_frames_per_episode": 48})
+    )
+
+
+def trained_on(vector: Any, steps: int, seed: int, over: Any = None) -> tuple[list[Any], Any]:
+    """Steps as a collector does, beginning what is over; returns copies of all that was seen, and what is over."""
+    rng, seen = np.random.default_rng(seed), list[Any]()
+    over = np.ones(vector.num_envs, np.bool_) if over is None else over
+    for _ in range(steps):
+        seeds = rng.integers(1_000, size=vector.num_envs).tolist()
+        seen.append((np.array(vector.begin(over, seeds)),) if over.any() else ())
+        result = [np.array(part) for part in vector.advance(rng.integers(0, 4, vector.num_envs))]
+        seen.append(tuple(result))
+        over = result[2] | result[3]
+    return seen, over
+
+
+def assert_equal(first: list[Any], second: list[Any]) -> None:
+    for one, two in zip(first, second, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("steps", [5, 12, 37, 61])
+def test_games_that_are_seeded_once_are_found_again_and_go_on_the_same(steps: int) -> None:
+    """Line 15.12: in mid-episode, at the end of one, and many resets after the seed; the next episodes are the same, too."""
+    vector, other = counted(), counted()
+    if steps == 37:  # the slots are no longer in step
+        vector.begin(np.array([True, False]), [5, 0])
+        played(vector, actions(4, 2))
+    _, over = trained_on(vector, steps, 0)
+    saved = vector.save_episodes()
+    restored = other.restore_episodes(saved)
+    assert [one.reproduced for one in restored] == [True, True]
+    assert_equal(trained_on(vector, 70, 1, over.copy())[0], trained_on(other, 70, 1, over.copy())[0])
+    vector.close()
+    other.close()
+
+
+def test_a_game_is_seeded_once_in_many_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line 15.12: each seed loads the ROM. Sticky actions, and a game whose reset draws from their numbers, need one for each episode."""
+    import ale_py.vector_env as native
+
+    loaded = list[int]()
+    plain = native.AtariVectorEnv.reset
+
+    def heard(self: Any, *, seed: Any = None, options: Any = None) -> Any:
+        loaded.append(0 if seed is None else len(seed))
+        return plain(self, seed=seed, options=options)
+
+    monkeypatch.setattr(native.AtariVectorEnv, "reset", heard)
+    for sticky, name, least, most in ((0.0, "ALE/Breakout-v5", 2, 2), (0.25, "ALE/Breakout-v5", 8, 99), (0.0, "ALE/Adventure-v5", 8, 99)):
+        loaded.clear()
+        vector = counted(sticky=sticky, name=name)
+        trained_on(vector, 60, 0)
+        assert least <= sum(loaded) <= most, (sticky, name, loaded)
+        vector.close()
+
+
+def test_an_evaluation_begins_each_game_from_its_seed() -> None:
+    """Line 15.12: its episodes are filmed again from the seeds that they were counted with."""
+    vector = make_vector(spec(1, "native", kwargs={"repeat_action_probability": 0.0}))
+    first = [np.array(vector.begin(np.array([True]), [seed])) for seed in (7, 8, 9)]
+    again = [np.array(vector.begin(np.array([True]), [seed])) for seed in (9, 8, 7)][::-1]
+    assert_equal([(one,) for one in first], [(one,) for one in again])
+    vector.close()
+
+
+def test_a_game_is_seeded_anew_before_finding_back_takes_long() -> None:
+    """Line 15.12: at most 63 resets lie between a seed and an episode."""
+    vector = counted(1)
+    for seed in range(70):
+        vector.begin(np.array([True]), [seed])
+    (saved,) = vector.save_episodes()
+    assert (saved["seed"], saved["since"]) == (64, 5)
+    vector.close()
