@@ -1,8 +1,8 @@
 """The normalisers of an on-policy agent, both optional.
 
 Observations are taken in before they are acted on, from the first step of a training, as by `VecNormalize` of Stable-Baselines3 and
-`NormalizeObservation` of Gymnasium. What was acted on is what is learnt from, whatever pieces a rollout was gathered in; successors that were
-not acted on, at cuts and behind a rollout, are seen as at its end. Rewards are brought to unit size as the rollout is learnt from. An
+`NormalizeObservation` of Gymnasium. What was acted on is what is learnt from, whatever pieces a rollout was gathered in; successors that
+were not acted on, at cuts and behind a rollout, are seen as at its end. Rewards are brought to unit size as the rollout is learnt from. An
 evaluation changes nothing.
 """
 
@@ -64,7 +64,7 @@ class Normalisers:
         return self._observations(observation)
 
     def rollout(self, rollout: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Returns a rollout of arrays [T, B, ...], its observations as `met` returned them, with the other successors and the rewards normalised."""
+        """Returns a rollout of arrays [T, B, ...], whose observations `met` returned, with normalised successors and rewards."""
         changed: dict[str, Array] = {}
         active = rollout["active"]
         if self._rewards is not None:

@@ -66,7 +66,7 @@ def make_game(
     return FrameStackObservation(frames, spec.frame_stack, padding_type="zero")
 
 
-def native_vector(  # noqa: PLR0913 - the last is for training alone
+def native_vector(
     registered: Registered,
     spec: AtariPreprocessing,
     kwargs: Mapping[str, JsonScalar],
