@@ -5,6 +5,7 @@ One router-level dependency, derived from what each route declares, so that no r
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, get_origin
 
 from fastapi import Request
@@ -28,11 +29,12 @@ async def check_query(request: Request) -> None:
         return
     declared = parameters_of(request.scope["route"].dependant)
     sent = Counter(name for name, _ in request.query_params.multi_items())
-    problems = [problem for name, times in sent.items() if (problem := _problem(name, times, declared)) is not None]
+    found = (_problem(name, times, declared) for name, times in sent.items())
+    problems = list(islice((problem for problem in found if problem is not None), MAX_PROBLEMS))
     if problems:
         first = problems[0]
         detail = f"{first.pointer}: {first.message}."
-        raise ApiError(422, first.code, detail, errors=problems[:MAX_PROBLEMS])
+        raise ApiError(422, first.code, detail, errors=problems)
 
 
 def parameters_of(dependant: Dependant) -> dict[str, bool]:

@@ -101,6 +101,8 @@ def documents(names: dict[str, str]) -> Iterator[Attack]:
     }
     for name, query in queries.items():
         yield Attack(name, user[1], "/api/v1/series:query", user[0], dumped(query))
+    unknown = "&".join(f"{index:x}limi" for index in range(1_700))
+    yield Attack("unknown parameters", "GET", f"/api/v1/runs?{unknown}", "user", b"")
     for name, document in _submissions().items():
         yield Attack(name, user[1], "/api/v1/experiments", user[0], dumped(document))
     yield Attack("5000 environments", "POST", "/api/v1/workers", "worker", dumped(_registration()))

@@ -33,7 +33,7 @@ def test_no_body_holds_the_server(target: Target) -> None:
     held = {}
     attacks = [*bodies.documents(target.names), *bodies.forms()]
     for attack in attacks:
-        if attack.path in SHORT or attack.path.endswith(":query"):
+        if attack.path.partition("?")[0] in {*SHORT, "/api/v1/series:query", "/api/v1/runs"}:
             held[attack.name] = _hold(witness, target, attack)
     assert len(held) > 80
     assert {name: wait for name, wait in held.items() if wait > PATIENCE} == {}

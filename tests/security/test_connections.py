@@ -62,7 +62,8 @@ def test_heads_have_bounds(target: Target) -> None:
             b"GET /healthz HTTP/1.1\r\n" + b"X-Long: " + b"a" * (MAX_HEAD + 100_000),
         ],
         414: [b"GET /healthz?" + b"a" * (MAX_URL + 1) + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"],
-        200: [b"GET /healthz?" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"],
+        200: [b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX: " + b"a" * 30_000 + b"\r\n\r\n"],
+        422: [b"GET /healthz?" + b"a" * 9_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"],
     }
     for status, requests in cases.items():
         for request in requests:
