@@ -256,9 +256,9 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for variable, text in variables.items():
         name = variable.removeprefix(ENV_PREFIX)
-        if name == variable or name in OTHER_VARIABLES or name.startswith(OTHER_PREFIXES):
-            continue
         key = name.lower()
+        if name == variable or name in OTHER_VARIABLES or (name.startswith(OTHER_PREFIXES) and key not in Settings.model_fields):
+            continue
         if key not in Settings.model_fields or name != name.upper():
             raise SettingsError(f"unknown variable {variable}{_did_you_mean(key, ENV_PREFIX)}")
         values[key] = tuple(text.split(",")) if key in _LISTS else text

@@ -113,3 +113,10 @@ def test_secrets_carry_a_checksum_and_are_all_different() -> None:
     assert not is_well_formed(made[0].replace("plr", "pla"))
     assert not is_well_formed("")
     assert not is_well_formed("plr_" + "é" * 49)
+
+
+def test_the_workers_broker_is_a_setting_of_the_server() -> None:
+    """Line 15.17: the variable has the prefix of the worker's own ones, and was left alone as if it were one."""
+    settings = load_settings(environ={"PALESTRA_WORKER_BROKER_URL": "valkey://worker:x@valkey/0", "PALESTRA_WORKER_COMPILE": "eager"})
+    assert settings.worker_broker_url is not None
+    assert settings.worker_broker_url.get_secret_value() == "redis://worker:x@valkey/0"

@@ -1,5 +1,6 @@
 """The team set-up: every command, setting, secret and health check of docker-compose.yml against our own command line and settings."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import yaml
 from app.main import create_app
 from app.settings import Settings, load_settings
 from palestra.cli import passthrough
+from palestra.cli.embedded.broker_users import RULES
 
 REPOSITORY = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
@@ -22,6 +24,7 @@ OURS = {name: service for name, service in SERVICES.items() if str(service["imag
 GIVEN = {
     "POSTGRES_PASSWORD": "secret-of-postgres",
     "VALKEY_PASSWORD": "secret-of-valkey",
+    "VALKEY_WORKER_PASSWORD": "secret-of-workers",
     "PALESTRA_PUBLIC_URL": "https://palestra.example.org",
 }
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
@@ -59,8 +62,29 @@ def test_the_settings_are_ours_and_hold_together(name: str) -> None:
     for url in (settings.broker_url, settings.bus_url):
         assert url is not None
         parts = urlsplit(url.get_secret_value())
-        assert (parts.hostname, parts.password) == ("valkey", "secret-of-valkey")
+        assert (parts.hostname, parts.username, parts.password) == ("valkey", "server", "secret-of-valkey")
+    assert settings.worker_broker_url is not None
+    parts = urlsplit(settings.worker_broker_url.get_secret_value())
+    assert (parts.hostname, parts.username, parts.password) == ("valkey", "worker", "secret-of-workers")
     assert str(settings.data_dir) in {volume.split(":")[1] for volume in SERVICES[name]["volumes"]}
+
+
+def test_valkey_has_a_user_for_each_role() -> None:
+    """Line 15.17: the users of the embedded broker, with passwords that the shell fills in."""
+    shell, flag, script = SERVICES["valkey"]["command"]
+    assert (shell, flag) == ("sh", "-c")
+    assert {variable: filled(value) for variable, value in SERVICES["valkey"]["environment"].items()} == {
+        "VALKEYCLI_AUTH": "secret-of-valkey",
+        "WORKER_PASSWORD": "secret-of-workers",
+    }
+    written = script.replace("$$", "$").replace("exec valkey-server -", "cat", 1)
+    given = {"VALKEYCLI_AUTH": "secret-of-valkey", "WORKER_PASSWORD": "secret-of-workers", "PATH": os.defpath}
+    configuration = subprocess.run(["sh", "-c", written], env=given, capture_output=True, text=True, check=True).stdout
+    passwords = {"server": "secret-of-valkey", "worker": "secret-of-workers"}
+    users = {line for line in configuration.splitlines() if line.startswith("user ")}
+    assert users == {"user default off resetpass", *(f"user {name} on >{passwords[name]} {RULES[name]}" for name in RULES)}
+    assert 'save ""' in configuration
+    assert "--user server" in SERVICES["valkey"]["healthcheck"]["test"][1]
 
 
 def test_the_server_may_be_reached_by_workers_and_by_its_public_name() -> None:
@@ -132,7 +156,7 @@ def test_everybody_waits_for_what_they_need() -> None:
 def test_no_secret_is_inside_and_none_has_a_default() -> None:
     text = (REPOSITORY / "docker-compose.yml").read_text()
     required = {name for name, kind, _ in VARIABLE.findall(text) if kind == "?"}
-    assert required == {"POSTGRES_PASSWORD", "VALKEY_PASSWORD"}
+    assert required == {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "VALKEY_WORKER_PASSWORD"}
     for name, kind, _ in VARIABLE.findall(text):
         assert not re.search("PASSWORD|SECRET|KEY|TOKEN$", name) or kind == "?"
     for match in re.findall(r"://[^@\s\"']*@", text):

@@ -25,7 +25,7 @@ def test_it_serves_logs_in_once_and_stops_without_a_trace(up: Up, directory: Pat
     assert client.post("/api/v1/session:redeem", json={"code": code}).status_code == 401
     client.close()
     secrets = [path.read_text().strip() for path in (up.data.user_token, up.data.worker_token)]
-    secrets.append(up.data.read_state()["broker_password"])
+    secrets += [up.data.read_state()[f"{user}_broker_password"] for user in ("server", "worker")]
     commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     logs = "".join(path.read_text(errors="replace") for path in (up.data.root / "logs").iterdir())
     assert not [secret for secret in secrets if secret in commands or secret in logs]

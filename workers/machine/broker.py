@@ -6,7 +6,7 @@ from queue import Empty
 from typing import Any, Final
 
 import kombu.transport
-from kombu.transport import redis
+from kombu.transport import redis, virtual
 
 from workers.machine.worker_log import get_logger
 
@@ -55,8 +55,23 @@ SETTINGS: Final[dict[str, Any]] = {
 }
 
 
+class MemoryQoS(virtual.QoS):
+    """Keeps the messages that are not acknowledged yet in this process alone.
+
+    Kombu's keeps them in the broker, and has every consumer put those of others back after a while, for which it runs a script. A doorbell
+    need not be put back: the dispatcher rings again. So a worker needs no right to write to a queue or to run scripts.
+    """
+
+    def reject(self, delivery_tag: Any, requeue: bool = False) -> None:  # noqa: ARG002 - the base class's signature
+        """Forgets a message."""
+        super().reject(delivery_tag, requeue=False)  # type: ignore[no-untyped-call]
+
+
 class Channel(redis.Channel):
-    """A channel that drops what is no message at all, where kombu's would end the consumer."""
+    """A channel that drops what is no message at all, where kombu's would end the consumer, and puts nothing back into the queue."""
+
+    QoS = MemoryQoS  # type: ignore[assignment]  # the channel uses what every QoS has
+    do_restore = False
 
     on_malformed: Callable[[], None] = staticmethod(lambda: None)
     """Told of each one dropped."""

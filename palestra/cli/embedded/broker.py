@@ -5,9 +5,11 @@ import platform
 import secrets
 import shutil
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from palestra.cli.embedded.broker_users import user_lines
 from palestra.cli.embedded.children import Program
 from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.output import CommandError
@@ -15,12 +17,17 @@ from palestra.cli.output import CommandError
 _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
-def broker_program(data: DataDir, port: int, password: str) -> Program:
-    """Returns Valkey on a loopback port: the queue on disk each second, the password in a file that only we may read."""
+def broker_program(data: DataDir, port: int, passwords: Mapping[str, str]) -> Program:
+    """Returns Valkey on a loopback port: the queue on disk each second, a user for each role.
+
+    Args:
+        data: The data directory.
+        port: Where to listen.
+        passwords: Password of each user.
+    """
     settings = {
         "bind": "127.0.0.1",
         "port": str(port),
-        "requirepass": password,
         "protected-mode": "yes",
         "dir": _quoted(str(data.valkey.resolve())),
         "appendonly": "yes",
@@ -33,13 +40,14 @@ def broker_program(data: DataDir, port: int, password: str) -> Program:
         "databases": "1",
     }
     path = data.valkey / "valkey.conf"
-    write_private(path, "".join(f"{key} {value}\n" for key, value in settings.items()))
+    lines = [f"{key} {value}" for key, value in settings.items()] + user_lines(passwords)
+    write_private(path, "".join(f"{line}\n" for line in lines))
     return Program("valkey", [str(find_binary()), str(path.resolve())], grace=10)
 
 
-def broker_url(port: int, password: str) -> str:
+def broker_url(port: int, user: str, password: str) -> str:
     """Returns the address that Celery understands."""
-    return f"redis://:{password}@127.0.0.1:{port}/0"
+    return f"redis://{user}:{password}@127.0.0.1:{port}/0"
 
 
 def new_password() -> str:
@@ -71,7 +79,7 @@ def ping(port: int, password: str) -> bool:
     """Tells whether Valkey answers and has read its data."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
-            connection.sendall(f"AUTH {password}\r\nPING\r\n".encode())
+            connection.sendall(f"AUTH server {password}\r\nPING\r\n".encode())
             answer = b""
             while answer.count(b"\r\n") < 2 and (piece := connection.recv(4_096)):
                 answer += piece

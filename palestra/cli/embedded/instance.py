@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 import httpx
 
 from palestra.cli.embedded import broker, ports
+from palestra.cli.embedded.broker_users import RULES
 from palestra.cli.embedded.children import ChildFailedError, Children, Program, end_leftovers
 from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.embedded.signals import stop_signals
@@ -88,18 +89,20 @@ class Instance:
         state = self.data.read_state()
         port = self._choose_port(state)
         self.url = f"http://127.0.0.1:{port}"
-        password = str(state.get("broker_password") or broker.new_password())
+        passwords = {user: str(state.get(f"{user}_broker_password") or broker.new_password()) for user in RULES}
         broker_port = ports.keep_or_free(state.get("broker_port"), avoid=port)
-        self.data.write_state({"url": self.url, "port": port, "broker_port": broker_port, "broker_password": password, "pid": os.getpid()})
+        kept = {f"{user}_broker_password": password for user, password in passwords.items()}
+        self.data.write_state({"url": self.url, "port": port, "broker_port": broker_port, **kept, "pid": os.getpid()})
         self._settings = {
             "PALESTRA_DATA_DIR": str(self.data.root),
             "PALESTRA_PORT": str(port),
-            "PALESTRA_BROKER_URL": broker.broker_url(broker_port, password),
+            "PALESTRA_BROKER_URL": broker.broker_url(broker_port, "server", passwords["server"]),
+            "PALESTRA_WORKER_BROKER_URL": broker.broker_url(broker_port, "worker", passwords["worker"]),
             "PYTHONUNBUFFERED": "1",
         }
-        self._children.start(broker.broker_program(self.data, broker_port, password))
+        self._children.start(broker.broker_program(self.data, broker_port, passwords))
         self._prepare()
-        self._wait(lambda: broker.ping(broker_port, password), _READY_SECONDS, "valkey")
+        self._wait(lambda: broker.ping(broker_port, passwords["server"]), _READY_SECONDS, "valkey")
         self._children.start(self._python("server", "app.main"))
         self._children.start(self._worker())
         with open_client(self.url, self._user_secret(), timeout=2) as http:

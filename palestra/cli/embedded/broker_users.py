@@ -1,0 +1,40 @@
+"""Who may do what on the broker: one user for the server, one for workers; the default user is off.
+
+The lists of commands are what Celery, kombu 5.7 and redis-py really send; a test runs them under these rules and finds nothing denied.
+"""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final
+
+QUEUES: Final = "palestra.pool."
+"""Prefix of the queues (`palestra.contract.names.pool_queue`)."""
+
+_CONNECT: Final = ("+ping", "+hello", "+client|setinfo")
+_BINDINGS: Final = (f"~_kombu.binding.{QUEUES}*", f"~_kombu.binding_permanent.{QUEUES}*")
+
+RULES: Final[Mapping[str, str]] = {
+    # Rings doorbells, and carries the live fan-out between server processes.
+    "server": " ".join(
+        (
+            f"~{QUEUES}*",
+            *_BINDINGS,
+            "&palestra.*",
+            *_CONNECT,
+            *("+lpush", "+llen", "+sadd", "+multi", "+exec"),
+            *("+publish", "+subscribe"),
+        )
+    ),
+    # Takes doorbells from the queues, and nothing else: it neither writes to them nor runs a script.
+    "worker": " ".join((f"~{QUEUES}*", *_BINDINGS, *_CONNECT, "+brpop", "+llen", "+sadd", "+multi", "+exec")),
+}
+
+
+def user_lines(passwords: Mapping[str, str]) -> list[str]:
+    """Returns the lines of Valkey's configuration that make the users; they hold hashes of the passwords.
+
+    Args:
+        passwords: Password of each user of `RULES`.
+    """
+    users = [f"user {name} on #{sha256(passwords[name].encode()).hexdigest()} {rules}" for name, rules in RULES.items()]
+    return ["user default off resetpass", *users]
