@@ -25,6 +25,9 @@ MAX_SERIES_NAME: Final = 128
 """Characters of a series name."""
 SERIES_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}$"
 NAME_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
+WORKER_IMPORTS: Final = "PALESTRA_WORKER_IMPORTS"
+"""Variable with the modules, with commas, that a worker's processes import since they register environments: the option `--import`."""
+
 MAX_STEP: Final = 2**53 - 1
 """Largest counter that JSON, JavaScript and a double all hold exactly."""
 

@@ -13,15 +13,14 @@ from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from typing import Final
 
-VARIABLE: Final = "PALESTRA_WORKER_IMPORTS"
-"""Names with commas."""
+from palestra.contract.names import WORKER_IMPORTS
 
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
 def allowed_imports() -> tuple[str, ...]:
     """Returns the modules that this process may import for environments."""
-    return tuple(name for name in os.environ.get(VARIABLE, "").split(",") if name)
+    return tuple(name for name in os.environ.get(WORKER_IMPORTS, "").split(",") if name)
 
 
 def check_imports(names: Sequence[str]) -> tuple[str, ...]:
@@ -52,7 +51,7 @@ def hand_down(names: Sequence[str], environ: MutableMapping[str, str]) -> None:
     """
     if not names:
         return
-    environ[VARIABLE] = ",".join(names)
+    environ[WORKER_IMPORTS] = ",".join(names)
     here = Path.cwd()
     if any(_directory_of(name) == here for name in names):
         paths = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -29,6 +30,7 @@ DEFAULT_PORT: Final = 8080
 _STOP_ORDER: Final = ("worker", "server", "valkey")
 _READY_SECONDS: Final = 60.0
 _WORKER_SECONDS: Final = 60.0
+_CLOCK_TOLERANCE: Final = timedelta(seconds=1)
 _WORKER_GRACE: Final = 90.0
 """A training saves a snapshot and uploads it before its worker ends."""
 
@@ -104,11 +106,12 @@ class Instance:
         self._prepare()
         self._wait(lambda: broker.ping(broker_port, passwords["server"]), _READY_SECONDS, "valkey")
         self._children.start(self._python("server", "app.main"))
+        begun = datetime.now(UTC) - _CLOCK_TOLERANCE
         self._children.start(self._worker())
         with open_client(self.url, self._user_secret(), timeout=2) as http:
             self._wait(lambda: _is_ready(http), _READY_SECONDS, "server")
         with self.client() as client:
-            self._wait(lambda: self._has_worker(client), _WORKER_SECONDS, "worker")
+            self._wait(lambda: self._has_worker(client, begun), _WORKER_SECONDS, "worker")
 
     def _choose_port(self, state: dict[str, Any]) -> int:
         wanted = self.options.port
@@ -177,8 +180,10 @@ class Instance:
         reason = f": {lines[-1]}" if lines else ""
         raise CommandError(f"the {name} did not start{reason} (all of it in {self.data.log(name)})")
 
-    def _has_worker(self, client: Client) -> bool:
-        return any(worker.state == "online" and worker.pool == self.options.pool for worker in client.workers())
+    def _has_worker(self, client: Client, since: datetime) -> bool:
+        """Returns whether a worker has registered; one of an earlier start may count as online still, with another catalogue."""
+        workers = [worker for worker in client.workers() if worker.pool == self.options.pool and worker.registered_at >= since]
+        return any(worker.state == "online" for worker in workers)
 
 
 def _is_ready(http: httpx.Client) -> bool:

@@ -21,6 +21,7 @@ from palestra.contract.definition import (
     with_environment,
 )
 from palestra.contract.envs import EnvSpec
+from palestra.contract.names import WORKER_IMPORTS
 from tests.support.distributions import install, install_environments
 from tests.support.trainings import Trained, definition, work_order
 from workers.build import distributions
@@ -29,7 +30,7 @@ from workers.core import installed
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
 from workers.envs.make import make_vector
 from workers.envs.sources import environment_code, register_sources
-from workers.machine.imports import VARIABLE, check_imports, hand_down
+from workers.machine.imports import check_imports, hand_down
 
 REGISTERS = """
 import gymnasium as gym
@@ -127,7 +128,7 @@ def test_the_group_of_gymnasium_gives_a_namespace(site: Path) -> None:
 
 def test_an_environment_belongs_to_the_module_that_registers_it_whoever_imports_that(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loose(site, "import tiny_envs\n" + REGISTERS.format(id="Loose-v0"))
-    monkeypatch.setenv(VARIABLE, "loose")
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
     metadata = next(site.glob("*.dist-info")) / "entry_points.txt"
     metadata.write_text("[palestra.environments]\na = loose\nb = tiny_envs\n")
     assert register_sources().owners == {name: "loose" if name == "Loose-v0" else "tiny_envs" for name in register_sources().owners}
@@ -136,7 +137,7 @@ def test_an_environment_belongs_to_the_module_that_registers_it_whoever_imports_
 
 def test_an_id_that_two_modules_register_is_nobodys(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loose(site, REGISTERS.format(id="tiny/Walk-v0"))
-    monkeypatch.setenv(VARIABLE, "loose")
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
     assert "loose and tiny_envs both register this id" in register_sources().left_out["tiny/Walk-v0"]
     with pytest.raises(PartNotFoundError, match=r"env\.id tiny/Walk-v0 .*both register this id"):
         make_vector(EnvSpec(id="tiny/Walk-v0"))
@@ -144,7 +145,7 @@ def test_an_id_that_two_modules_register_is_nobodys(site: Path, monkeypatch: pyt
 
 def test_a_source_that_fails_leaves_the_others(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loose(site, "raise RuntimeError('no licence')")
-    monkeypatch.setenv(VARIABLE, "loose")
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
     assert register_sources().left_out["--import loose"] == "cannot be imported: RuntimeError: no licence"
     assert "tiny/Walk-v0" in register_sources().owners
 
@@ -153,7 +154,7 @@ def test_a_module_of_no_distribution_has_a_digest_of_its_sources(
     site: Path, monkeypatch: pytest.MonkeyPatch, again: Callable[[], None]
 ) -> None:
     file = loose(site)
-    monkeypatch.setenv(VARIABLE, "loose")
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
     before = environment_code("Loose-v0")
     assert isinstance(before, ModuleCode)
     assert before.module == "loose"
@@ -169,7 +170,7 @@ def test_a_definition_names_only_modules_that_the_administrator_allows(site: Pat
     ):
         make_vector(EnvSpec(id="loose:Loose-v0"))
     assert "loose" not in sys.modules
-    monkeypatch.setenv(VARIABLE, "loose")
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
     env = make_vector(EnvSpec(id="loose:Loose-v0"))
     env.close()
     assert environment_code("loose:Loose-v0") == environment_code("Loose-v0")
@@ -274,7 +275,7 @@ def test_a_module_of_the_working_directory_is_found_by_trainers(site: Path, tmp_
     monkeypatch.syspath_prepend(tmp_path / "here")
     environ = {"PYTHONPATH": "/first"}
     hand_down(check_imports(["loose", "json", "loose"]), environ)
-    assert environ == {VARIABLE: "loose,json", "PYTHONPATH": os.pathsep.join(["/first", str(tmp_path / "here")])}
+    assert environ == {WORKER_IMPORTS: "loose,json", "PYTHONPATH": os.pathsep.join(["/first", str(tmp_path / "here")])}
     assert "loose" not in sys.modules
     untouched: dict[str, str] = {}
     hand_down((), untouched)

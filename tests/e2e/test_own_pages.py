@@ -1,0 +1,157 @@
+"""docs/own-environment.md and docs/own-agent.md, followed word for word by a newcomer ("It shows", line 4).
+
+From a fresh virtual environment in an empty directory: each file is written where the page says, each command is typed as it stands, and
+the trainings end as succeeded, all in under ten minutes. What a newcomer installs first, Palestra and what it needs, is shared by a path.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from palestra.cli.embedded.children import marked
+from palestra.client import Client
+from tests.support.stack import REPOSITORY, bare_environment
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"^`([\w./-]+)`[^\n]*(?:\n[^\n]+)*:\n\n\Z", re.MULTILINE)
+_TEN_MINUTES = 600.0
+
+
+@dataclass
+class Newcomer:
+    """Somebody at two terminals in one directory."""
+
+    directory: Path
+    palestra_up: subprocess.Popen[str] | None = None
+    said: list[str] = field(default_factory=list)
+
+    def follow(self, page: Path) -> None:
+        """Does what a page says, from top to bottom."""
+        text = page.read_text(encoding="utf-8")
+        for block in _BLOCK.finditer(text):
+            language, content = block.groups()
+            if language == "sh":
+                for command in content.splitlines():
+                    self.type(command)
+            else:
+                named = _NAMED.search(text[: block.start()])
+                assert named is not None, f"the page does not say which file this is:\n{content}"
+                self.write(named[1], content)
+
+    def write(self, name: str, content: str) -> None:
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+    def type(self, command: str) -> None:
+        if command.startswith("palestra up"):
+            self.start(command)
+            return
+        terminal = {"cwd": self.directory, "env": self.environment(), "capture_output": True, "text": True}
+        done = subprocess.run(command, shell=True, check=False, timeout=400, **terminal)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}\n{self.log()}"
+        self.said.append(done.stdout)
+
+    def start(self, command: str) -> None:
+        """Serves in the other terminal; an earlier one is stopped by Ctrl-C."""
+        self.stop()
+        self.palestra_up = subprocess.Popen(
+            [self.environment()["PATH"].split(os.pathsep)[0] + "/palestra", *command.split()[1:]],
+            cwd=self.directory,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        assert self.palestra_up.stdout is not None
+        lines = []
+        for line in self.palestra_up.stdout:
+            lines.append(line)
+            if "Ctrl-C stops it" in line:
+                return
+        pytest.fail("".join(lines) + self.log())
+
+    def stop(self) -> None:
+        if self.palestra_up is not None:
+            self.palestra_up.send_signal(signal.SIGINT)
+            self.palestra_up.communicate(timeout=120)
+            self.palestra_up = None
+
+    def environment(self) -> dict[str, str]:
+        """Returns that of an activated virtual environment; packages come from no index, since what is needed is installed."""
+        bare = {name: value for name, value in bare_environment().items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+        path = os.pathsep.join([str(self.directory / "venv" / "bin"), bare["PATH"]])
+        return {**bare, "PATH": path, "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    def log(self) -> str:
+        logs = sorted((self.directory / ".palestra" / "logs").glob("*.log"))
+        return "\n".join(f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in logs)
+
+    def client(self) -> Client:
+        from palestra.cli.embedded.datadir import DataDir
+
+        data = DataDir(self.directory / ".palestra")
+        return Client(data.read_state()["url"], data.user_token.read_text().strip())
+
+
+@pytest.fixture
+def newcomer() -> Iterator[Newcomer]:
+    directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
+    _install(directory / "venv")
+    one = Newcomer(directory)
+    yield one
+    if one.palestra_up is not None:
+        one.palestra_up.kill()
+        one.palestra_up.communicate()
+    for pid in marked(directory / ".palestra"):
+        psutil.Process(pid).kill()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _install(place: Path) -> None:
+    """Makes a fresh virtual environment that shares what this one has installed."""
+    venv.create(place, with_pip=True, symlinks=True)
+    (packages,) = place.glob("lib/python*/site-packages")
+    shared = [str(REPOSITORY), *(path for path in sys.path if path.endswith("site-packages"))]
+    (packages / "shared.pth").write_text("\n".join(shared) + "\n")
+    command = place / "bin" / "palestra"
+    command.write_text(f"#!{place}/bin/python\nimport sys\n\nfrom palestra.cli.__main__ import run\n\nsys.exit(run())\n")
+    command.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("page", "experiments", "distribution"),
+    [("own-environment.md", {"Corridor": 2, "Hallway": 1}, "corridor 1.0"), ("own-agent.md", {"Hill climbing": 2}, "climber 1.0")],
+)
+def test_a_newcomer_trains_by_the_page(newcomer: Newcomer, page: str, experiments: dict[str, int], distribution: str) -> None:
+    begun = time.monotonic()
+    newcomer.follow(REPOSITORY / "docs" / page)
+    assert time.monotonic() - begun < _TEN_MINUTES
+    assert any(distribution in said for said in newcomer.said), "the catalogue shows whose code it is"
+    with newcomer.client() as client:
+        found = {experiment.name: experiment for experiment in client.experiments()}
+        assert {name: dict(experiment.runs) for name, experiment in found.items()} == {
+            name: {"succeeded": count} for name, count in experiments.items()
+        }
+        runs = [run for experiment in found.values() for run in client.runs(experiment.id)]
+        assert all(run.latest_evaluation is not None for run in runs)
+        if page == "own-environment.md":
+            assert found["Hallway"].env == "Hallway-v0"
+            learnt = [run.latest_evaluation.mean for run in client.runs(found["Corridor"].id) if run.latest_evaluation]
+            assert max(learnt) > 0.9, "somebody who never reaches the end returns -0.4"
+    newcomer.stop()
