@@ -15,6 +15,7 @@ from app.db.engine import Database
 from app.services.blobs import BlobStore
 from app.services.intake import Intake
 from app.services.live import Hub
+from app.services.storage import Storage
 from app.settings import Settings
 
 _log = structlog.get_logger("palestra.server")
@@ -38,7 +39,8 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     )
     intake = Intake(database, settings.group_commit_ms / 1_000)
     state.database, state.bus, state.hub, state.intake = database, bus, hub, intake
-    state.store = BlobStore(settings.artifact_dir)
+    state.store = BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20)
+    state.storage = Storage(database, state.store, settings.sqlite_path)
     group = await stack.enter_async_context(_Background())
     for work in (bus.run(), hub.run(), intake.run(), state.touches.run(database), uptime.count_for_ever(database)):
         group.start(work)

@@ -51,6 +51,9 @@ class Settings(BaseModel):
     artifacts_url: str = ""
     """Where blobs are stored: a directory; empty means `blobs` in `data_dir`."""
 
+    reserve_mib: Annotated[int, Field(ge=0)] = 64
+    """Free space that uploads leave on the disk of the blobs, for the database beside them; at most a twentieth of the disk."""
+
     host: str = "127.0.0.1"
     """Address to listen on."""
 

@@ -314,6 +314,10 @@ class Client:
         """Ends a job for good; a training saves a snapshot first."""
         return self._act(job_id, "cancel", reason)
 
+    def give_up(self, job_id: str, reason: str = "") -> JobView:
+        """Gives up the results of a job that its worker could not upload yet; the job then ends without them."""
+        return self._act(job_id, "give-up", reason)
+
     def _act(self, job_id: str, verb: str, reason: str) -> JobView:
         return self._connection.post(JobView, f"/jobs/{_part(job_id)}:{verb}", JobAction(reason=reason))
 

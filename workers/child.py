@@ -38,6 +38,7 @@ from workers.failures import describe_failure
 from workers.loop.clock import StillClock
 from workers.machine import run_log
 from workers.machine.attempts import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
+from workers.machine.disk import EXIT_STATUS, is_full_error
 from workers.record.progress import ProgressFile
 from workers.record.recorder import SharedSink, Sink
 from workers.record.telling import TellingSink
@@ -104,7 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.control_fd is not None:
         attempt.control.listen(options.control_fd)
     report = execute(attempt)
-    write_atomically(directory.report, report.model_dump_json(indent=1).encode())
+    try:
+        write_atomically(directory.report, report.model_dump_json(indent=1).encode())
+    except OSError as error:
+        if not is_full_error(error):
+            raise
+        return EXIT_STATUS
     return 1 if report.outcome is Outcome.FAILED else 0
 
 
@@ -118,7 +124,7 @@ def execute(attempt: Attempt) -> AttemptReport:
         _tell_start(attempt)
         return _WORK[attempt.order.schedule](attempt)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a root: everything becomes a report
-        cause, failure = describe_failure(error)
+        cause, failure = describe_failure(error, attempt.directory.root)
         return _report(attempt, Outcome.FAILED, cause, failure)
 
 

@@ -1,8 +1,8 @@
 """What an exception means for the user and for a retry."""
 
-import errno
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import torch
@@ -10,26 +10,30 @@ import torch
 from palestra.contract.states import Cause
 from palestra.contract.work_order import Failure
 from workers.core.errors import CodeChangedError, EnvironmentFailedError, NumericalFailureError, PartNotFoundError, WorkerError
+from workers.machine.disk import ADVICE, is_full_error
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
+def describe_failure(error: BaseException, directory: Path | None = None) -> tuple[Cause, Failure]:
+    """Returns the cause of an end by exception, and what the user sees of it.
 
-def describe_failure(error: BaseException) -> tuple[Cause, Failure]:
-    """Returns the cause of an end by exception, and what the user sees of it."""
-    cause = _cause_of(error)
+    Args:
+        error: What ended the attempt.
+        directory: Where the attempt writes.
+    """
+    cause = _cause_of(error, directory)
     text = "".join(traceback.format_exception(error))
     failure = Failure(message=_message(cause, error)[:4_000], exception=type(error).__name__[:200], traceback=text[-65_536:])
     return cause, failure
 
 
-def _cause_of(error: BaseException) -> Cause:
+def _cause_of(error: BaseException, directory: Path | None) -> Cause:
+    if any(is_full_error(one, directory) for one in _chain(error, contexts=True)):
+        return Cause.DISK_FULL
     for one in _chain(error):
         if isinstance(one, torch.OutOfMemoryError):
             return Cause.CUDA_OUT_OF_MEMORY
         if isinstance(one, MemoryError):
             return Cause.HOST_OUT_OF_MEMORY
-        if isinstance(one, OSError) and one.errno in _FULL:
-            return Cause.DISK_FULL
         if isinstance(one, NumericalFailureError):
             return Cause.DIVERGED
     if isinstance(error, CodeChangedError):
@@ -37,17 +41,19 @@ def _cause_of(error: BaseException) -> Cause:
     return Cause.IMPORT_ERROR if isinstance(error, ImportError | PartNotFoundError) else Cause.USER_EXCEPTION
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
+    """Yields an exception and its causes; on request also what was being handled when each was raised."""
     one: BaseException | None = error
     while one is not None:
         yield one
-        one = one.__cause__
+        context = one.__context__ if contexts and not one.__suppress_context__ else None
+        one = one.__cause__ or context
 
 
 _ADVICE: Final = {
     Cause.CUDA_OUT_OF_MEMORY: "The GPU ran out of memory: lower agent.batch_size or agent.buffer_size, or ask for a larger GPU.",
     Cause.HOST_OUT_OF_MEMORY: "The trainer ran out of memory: lower agent.buffer_size or env.num_envs.",
-    Cause.DISK_FULL: "The worker's disk is full: free some space, then resume the run.",
+    Cause.DISK_FULL: ADVICE,
 }
 
 

@@ -7,6 +7,7 @@ whatever happened to the worker in between.
 import fcntl
 import os
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -48,13 +49,21 @@ class Slots:
             time.sleep(_PAUSE_SECONDS)
         return slot
 
+    def take_one(self, index: int) -> HeldSlot | None:
+        """Takes a certain slot; `None` if it is taken."""
+        return next(iter(self._free_among([index])), None)
+
     def _first_free(self, besides: frozenset[int]) -> HeldSlot | None:
-        for index in (index for index in range(self.count) if index not in besides):
+        return next(self._free_among(index for index in range(self.count) if index not in besides), None)
+
+    def _free_among(self, indices: Iterable[int]) -> Iterator[HeldSlot]:
+        """Yields the slots that are free, each taken; whoever needs no more of them stops."""
+        for index in indices:
             descriptor = self._open(index)
             if _lock(descriptor, fcntl.LOCK_EX):
-                return HeldSlot(index, descriptor)
-            os.close(descriptor)
-        return None
+                yield HeldSlot(index, descriptor)
+            else:
+                os.close(descriptor)
 
     def free(self) -> int:
         """Returns how many slots are free now. The look takes a shared lock for an instant, which `take` waits out."""

@@ -17,6 +17,7 @@ from palestra.contract.names import RING_TASK
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import AttemptReport, Claim, ClaimAnswer, Doorbell, Failure, Release
 from palestra.telemetry.transport import open_client
+from workers.machine import disk
 from workers.machine.agent_api import AttemptApi, RefusedError, UnreachableError, WorkerApi
 from workers.machine.attempts import AttemptDirectory
 from workers.machine.counters import Counters
@@ -139,20 +140,23 @@ class Ring:
             start_supervisor(Start(directory=directory, credentials=credentials, slot=slot, gpus=gpus))
         except (OSError, StartError) as error:
             get_logger(attempt_id=order.attempt_id).error("attempt.not_started", reason=str(error))
-            self._give_back(answer, str(error))
+            self._give_back(answer, error)
             return Answered.NOT_STARTED
         get_logger(attempt_id=order.attempt_id).info("attempt.started", job_id=order.job_id, slot=slot.index, gpus=gpus)
         return Answered.STARTED
 
-    def _give_back(self, answer: ClaimAnswer, reason: str) -> None:
+    def _give_back(self, answer: ClaimAnswer, error: Exception) -> None:
         """Ends an attempt that never began, so that nobody waits for its lease; else the lease runs out."""
-        failure = Failure(message=f"The worker could not start the attempt: {reason}"[:4_000])
-        report = AttemptReport(outcome=Outcome.LOST, cause=Cause.WORKER_LOST, failure=failure)
+        full = any(disk.is_full_error(one) for one in (error, error.__cause__) if one is not None)
+        advice = f"{disk.ADVICE} " if full else ""
+        failure = Failure(message=f"{advice}The worker could not start the attempt: {error}"[:4_000])
+        outcome, cause = (Outcome.FAILED, Cause.DISK_FULL) if full else (Outcome.LOST, Cause.WORKER_LOST)
+        report = AttemptReport(outcome=outcome, cause=cause, failure=failure)
         try:
             with open_client(self._settings.server, answer.token) as client:
                 AttemptApi(client, answer.work_order.attempt_id).release(Release(report=report, last_seq=0))
-        except (RefusedError, UnreachableError) as error:
-            get_logger(attempt_id=answer.work_order.attempt_id).warning("attempt.not_given_back", reason=str(error))
+        except (RefusedError, UnreachableError) as refusal:
+            get_logger(attempt_id=answer.work_order.attempt_id).warning("attempt.not_given_back", reason=str(refusal))
 
 
 def _read(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Doorbell | None:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 
 from app.api.deps import database
 from app.api.errors import ApiError
+from app.domain.errors import STORAGE_RETRY_SECONDS
 from palestra.contract.views import View
 
 router = APIRouter(tags=["health"])
@@ -26,7 +27,7 @@ async def healthz() -> Health:
 
 @router.get("/readyz", responses={503: {}})
 async def readyz(request: Request) -> Health:
-    """Answers 200 once the database answers and every part has started, else 503."""
+    """Answers 200 once the database answers, every part has started and the disks take writes, else 503 with the reason."""
     try:
         async with asyncio.timeout(5):
             await database(request).ping()
@@ -34,4 +35,7 @@ async def readyz(request: Request) -> Health:
         raise ApiError(503, "database_unavailable", "The database does not answer. Check its address and that it runs.") from None
     if not getattr(request.app.state, "ready", False):
         raise ApiError(503, "starting", "The server is still starting. Try again in a moment.", headers={"Retry-After": "1"})
+    full = await request.app.state.storage.fault()
+    if full is not None:
+        raise ApiError(503, "storage_full", full, headers={"Retry-After": str(STORAGE_RETRY_SECONDS)})
     return Health()

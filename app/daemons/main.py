@@ -15,7 +15,9 @@ async def run(database: Database, settings: Settings) -> None:
     bell = CeleryBell(settings.broker_url.get_secret_value())
     dispatcher = Dispatcher(database, bell, ring_seconds=settings.ring_seconds)
     reaper = Reaper(database, reclaim_seconds=settings.reclaim_seconds)
-    compactor = Compactor(database, BlobStore(settings.artifact_dir), idempotency_seconds=settings.idempotency_seconds)
+    compactor = Compactor(
+        database, BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20), idempotency_seconds=settings.idempotency_seconds
+    )
     try:
         async with asyncio.TaskGroup() as group:
             for daemon in (dispatcher, reaper, compactor):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, event, make_url, select
+from sqlalchemy import Connection, event, make_url, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from app.db import faults, sqlite
@@ -96,6 +96,15 @@ class Database:
             yield session
             await session.flush()
             await session.rollback()
+
+    async def try_to_write(self) -> None:
+        """Writes one row anew as it is, to learn whether a full disk takes writes again.
+
+        Raises:
+            StorageFullError: If it does not.
+        """
+        async with self.write() as session:
+            await session.execute(text("UPDATE alembic_version SET version_num = version_num"))
 
     async def ping(self) -> None:
         """Asks the database for an answer; raises what the driver raises when there is none."""

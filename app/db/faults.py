@@ -19,7 +19,7 @@ def is_full(error: BaseException) -> bool:
     """Returns whether a failed statement, commit or file operation failed because a disk or a quota is full."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
-        return _sqlite_code(cause) == sqlite3.SQLITE_FULL
+        return _sqlite_code(cause) == sqlite3.SQLITE_FULL or getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE
     if isinstance(cause, OSError):
         return cause.errno in _FULL_ERRNOS
     return _state(cause) == _FULL_STATE

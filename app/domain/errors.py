@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-STORAGE_RETRY_SECONDS: Final = 30
+STORAGE_RETRY_SECONDS: Final = 10
 """When to ask again after a refusal for want of room."""
 
 

@@ -1,7 +1,6 @@
 """Artifacts: declared by an attempt, uploaded, checked, and handed out."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from app.db.engine import Database, Session
 from app.db.models.artifacts import Artifact
 from app.db.repositories import artifacts as rows
 from app.db.repositories import attempts as attempt_rows
-from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, TooLargeError
+from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services import ingest, pages, runs, snapshots
@@ -43,12 +42,13 @@ async def declare(database: Database, store: BlobStore, attempt_id: str, declara
     Raises:
         InvalidError: For a name, hash or snapshot that cannot be.
         ConflictError: `stale_attempt`; `artifact_exists` if the name was declared with other content.
-        TooLargeError: If it does not fit on the server's disk.
+        StorageFullError: If the server's disk has no room for it now.
     """
-    await asyncio.to_thread(_check_space, declaration.size, store)
     async with database.write() as session:
         artifact = await _declare(session, attempt_id, declaration)
-    if artifact.stored and artifact.snapshot_id is not None:
+    if not artifact.stored:
+        await asyncio.to_thread(store.check_room, declaration.size)
+    elif artifact.snapshot_id is not None:
         await drop_unused(database, store)
     return artifact
 
@@ -81,6 +81,7 @@ async def upload(database: Database, store: BlobStore, attempt_id: str, artifact
         NotFoundError: If the attempt declared no such artifact.
         ConflictError: `stale_attempt`; `already_stored`.
         InvalidError: `size_mismatch` or `hash_mismatch`.
+        StorageFullError: If the disk is full, or becomes so meanwhile; nothing is kept.
     """
     async with database.write() as session:
         artifact = await _expecting(session, attempt_id, artifact_id)
@@ -227,9 +228,5 @@ async def _check_snapshot(session: Session, attempt_id: str, declaration: Artifa
         raise InvalidError("not_in_snapshot", "The snapshot's record lists no such file with that size and SHA-256.", pointer="/name")
     if snapshot.state == SnapshotState.DELETED:
         raise ConflictError("snapshot_deleted", "Newer snapshots took its place; its files are no longer wanted.")
-
-
-def _check_space(size: int, store: BlobStore) -> None:
-    free = shutil.disk_usage(store.nearest_directory()).free
-    if size > free:
-        raise TooLargeError("no_space", f"The server has {free // 2**20} MiB left. Free some space, or send less.", pointer="/size")
+    if snapshot.state == SnapshotState.SKIPPED:
+        raise ConflictError("snapshot_skipped", "Newer snapshots were stored first; its files are no longer wanted.")

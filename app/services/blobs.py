@@ -2,17 +2,19 @@
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from app.domain.errors import InvalidError, UnavailableError
+from app.domain.errors import DomainError, InvalidError, StorageFullError, UnavailableError
 
 Result = TypeVar("Result")
 
@@ -20,6 +22,11 @@ CHUNK: Final = 1_048_576
 _ID: Final = re.compile(r"^[0-9a-f]{32}$")
 _TEMPORARY: Final = "incoming"
 _ORPHAN_SECONDS: Final = 3_600.0
+_MIB: Final = 2**20
+_TRIAL_BYTES: Final = 64 * 1024
+_RESERVED_SHARE: Final = 20
+"""The reserve is at most one part in so many of the disk, so that a small one is of use too."""
+FULL: Final = "The disk of the server's artifact store is full."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +43,14 @@ class BlobStore:
 
     Args:
         directory: Where they lie; made with the first one.
+        reserve: Bytes that uploads leave free on its disk, at most a twentieth of the disk.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, reserve: int = 0) -> None:
         self._directory = directory
+        self._reserve = reserve
+        self.is_full = False
+        """Whether the latest upload failed because the disk, or a quota, was full."""
 
     def path(self, blob_id: str) -> Path:
         """Returns where a blob lies."""
@@ -51,13 +62,49 @@ class BlobStore:
         """Returns the store's directory, or the one above that exists while nothing is stored."""
         return next(path for path in (self._directory.absolute(), *self._directory.absolute().parents) if path.is_dir())
 
+    def room(self) -> int:
+        """Returns how many bytes uploads may still take up; negative where the reserve is used up."""
+        disk = shutil.disk_usage(self.nearest_directory())
+        return disk.free - min(self._reserve, disk.total // _RESERVED_SHARE)
+
+    def check_room(self, size: int = 1) -> None:
+        """Checks that there is room for content of `size` bytes.
+
+        Raises:
+            StorageFullError: If there is not. It may be there later.
+        """
+        room = max(0, self.room())
+        if size > room:
+            message = f"{FULL} {size / _MIB:.3g} MiB were to be stored and {room / _MIB:.3g} MiB may be used. Free some space there."
+            raise StorageFullError(message)
+
+    def try_out(self) -> None:
+        """Writes a small file and deletes it, to learn whether a full disk takes uploads again.
+
+        Raises:
+            StorageFullError: If it does not.
+        """
+        self.check_room()
+        path = self._directory / _TEMPORARY / secrets.token_hex(16)
+        try:
+            path.parent.mkdir(0o700, parents=True, exist_ok=True)
+            path.write_bytes(bytes(_TRIAL_BYTES))
+            self.is_full = False
+        except OSError as error:
+            raise self._failure(error) from error
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
     async def receive(self, chunks: AsyncIterator[bytes], *, size: int, sha256: str) -> Received:
         """Writes content to a temporary file, checks it, and moves it to its place: fsync, rename, fsync of the directory.
 
         Raises:
             InvalidError: `size_mismatch` or `hash_mismatch`; nothing is left behind.
-            UnavailableError: `disk_full`.
+            StorageFullError: If the disk is full, also where it becomes so on the way.
+            UnavailableError: If the disk fails in another way.
         """
+        await _in_thread(self.check_room, size)
         blob_id = secrets.token_hex(16)
         temporary = self._directory / _TEMPORARY / blob_id
         try:
@@ -66,11 +113,18 @@ class BlobStore:
             _check(*received, size, sha256)
             await _in_thread(self._keep, temporary, blob_id)
         except OSError as error:
-            raise UnavailableError("disk_full", f"The server could not store the content: {error.strerror}.", retry_after=30) from error
+            raise self._failure(error) from error
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+        self.is_full = False
         return Received(blob_id, *received)
+
+    def _failure(self, error: OSError) -> DomainError:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            self.is_full = True
+            return StorageFullError(f"{FULL} Free some space there.")
+        return UnavailableError("storage_failed", f"The server could not store the content: {error.strerror}.", retry_after=30)
 
     def delete(self, blob_ids: Iterable[str]) -> None:
         """Deletes files; those that are gone already are fine."""

@@ -64,4 +64,4 @@ async def fail_hopeless(session: Session) -> int:
 
 async def _is_gone(session: Session, job: Job) -> bool:
     snapshot = await snapshot_rows.find(session, str((job.evaluate or {})["snapshot"]))
-    return snapshot is None or snapshot.state == SnapshotState.DELETED
+    return snapshot is None or snapshot.state in {SnapshotState.DELETED, SnapshotState.SKIPPED}

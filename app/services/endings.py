@@ -1,5 +1,7 @@
 """Ends attempts: by their own report, or as lost. The job follows by the cause."""
 
+from typing import Any
+
 from app.db.engine import Session
 from app.db.models.jobs import Attempt, Job
 from app.db.repositories import attempts as rows
@@ -8,7 +10,7 @@ from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import endings, retry
 from app.domain.retry import History, Verdict
-from app.services import events, gate, views
+from app.services import events, gate, snapshots, views
 from app.services.gate import Why
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import Schedule
@@ -88,6 +90,7 @@ async def _follow(session: Session, job: Job, attempt: Attempt, actor: str, *, b
     outcome, cause = Outcome(attempt.outcome or Outcome.LOST), Cause(attempt.cause or Cause.WORKER_LOST)
     verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
     await _stand_still(session, attempt)
+    await snapshots.leave_out_rest(session, attempt.id)
     await job_rows.set_history(session, job, verdict.history)
     begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
     states = endings.path(JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun)
@@ -144,5 +147,9 @@ async def tell_attempt(session: Session, job: Job, attempt: Attempt) -> None:
 
 def clean(failure: Failure) -> Failure:
     """Returns the failure without NUL characters, which a database cannot keep."""
-    texts = {name: text.replace("\0", "\ufffd") for name, text in failure.model_dump().items() if text is not None}
-    return Failure(**texts)
+    return Failure(**cleaned({name: text for name, text in failure.model_dump().items() if text is not None}))
+
+
+def cleaned(document: dict[str, Any]) -> dict[str, Any]:
+    """Returns a flat document whose texts hold no NUL characters, which a database cannot keep."""
+    return {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in document.items()}

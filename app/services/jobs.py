@@ -25,7 +25,7 @@ from palestra.contract.states import Cause, JobState
 from palestra.contract.views import Page
 from palestra.contract.work_order import WORK_ORDER_VERSION
 
-__all__ = ["JobFilter", "PageRequest", "Start", "cancel", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
+__all__ = ["JobFilter", "PageRequest", "Start", "cancel", "find", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
 
 _AUTO_PACK: Final = 16
 """Seeds of a pack whose size nobody named: more make each update slower than they save."""
@@ -190,7 +190,7 @@ async def get(session: Session, principal: Principal, job_id: str) -> JobView:
     Raises:
         NotFoundError: If the project has none of that id.
     """
-    return await _view(session, await _find(session, principal, job_id))
+    return await _view(session, await find(session, principal, job_id))
 
 
 async def pause(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
@@ -200,7 +200,7 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
         NotFoundError: If the project has none of that id.
         ConflictError: If the job has ended or is being cancelled.
     """
-    job = await _find(session, principal, job_id, lock=True)
+    job = await find(session, principal, job_id, lock=True)
     state = JobState(job.state)
     if state not in {JobState.PAUSING, JobState.PAUSED}:
         to = JobState.PAUSED if state is JobState.QUEUED else JobState.PAUSING
@@ -216,7 +216,7 @@ async def resume(session: Session, principal: Principal, job_id: str, reason: st
         ConflictError: If the job has ended, is being cancelled, or has not come to rest yet after a pause;
             `code_changed` if the workers have other code than the experiment's and that is not allowed.
     """
-    job = await _find(session, principal, job_id, lock=True)
+    job = await find(session, principal, job_id, lock=True)
     if job.state == JobState.PAUSING:
         raise ConflictError("still_pausing", "The job is saving its snapshot. Resume it once it is paused.")
     if job.state not in {JobState.QUEUED, JobState.STARTING, JobState.RUNNING}:
@@ -242,7 +242,7 @@ async def cancel(session: Session, principal: Principal, job_id: str, reason: st
         NotFoundError: If the project has none of that id.
         ConflictError: With the code `already_final` if the job succeeded or failed.
     """
-    job = await _find(session, principal, job_id, lock=True)
+    job = await find(session, principal, job_id, lock=True)
     state = JobState(job.state)
     if state not in {JobState.CANCELLING, JobState.CANCELLED}:
         holds_lease = state in _STOPPABLE or state is JobState.PAUSING
@@ -255,7 +255,12 @@ def _wish(principal: Principal, reason: str) -> Why:
     return Why(actor=actor(principal), cause=Cause.USER, reason=reason)
 
 
-async def _find(session: Session, principal: Principal, job_id: str, *, lock: bool = False) -> Job:
+async def find(session: Session, principal: Principal, job_id: str, *, lock: bool = False) -> Job:
+    """Returns the row of a job of the project.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+    """
     job = await rows.get(session, principal.project_id, job_id, lock=lock)
     if job is None:
         raise NotFoundError("job")

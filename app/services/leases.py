@@ -77,7 +77,7 @@ async def _answer(
 ) -> ClaimAnswer:
     return ClaimAnswer(
         work_order=await _work_order(session, job, attempt, orders),
-        token=_token(principal, attempt.id),
+        token=token_of(principal, attempt.id),
         lease_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
     )
@@ -108,12 +108,13 @@ async def _held(session: Session, principal: Principal, job: Job, body: Claim, s
     attempt = await rows.live_of_job(session, job.id)
     if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (body.expected_attempt, body.worker_id, body.slot):
         return None
-    if attempt.token_hash != hash_secret(_token(principal, attempt.id)):
+    if attempt.token_hash != hash_secret(token_of(principal, attempt.id)):
         return None
     return attempt if await rows.begin_lease_anew(session, attempt, settings.lease_seconds) else None
 
 
-def _token(principal: Principal, attempt_id: str) -> str:
+def token_of(principal: Principal, attempt_id: str) -> str:
+    """Returns the token of an attempt that a worker's credential claimed: the same one at every call."""
     return derive_secret("pla", principal.derivation_key, attempt_id)
 
 
@@ -211,7 +212,7 @@ async def _insert(session: Session, principal: Principal, job: Job, worker: Work
         "worker_id": worker.id,
         "slot": body.slot,
         "boot_id": worker.boot_id,
-        "token_hash": hash_secret(_token(principal, attempt_id)),
+        "token_hash": hash_secret(token_of(principal, attempt_id)),
         "state": AttemptState.STARTING.value,
         "ran_with": {
             "code": experiment.code,
@@ -282,13 +283,17 @@ async def renew(session: Session, attempt_id: str, body: Renewal, settings: Sett
     attempt = await _attempt(session, attempt_id)
     job = await job_rows.by_id(session, attempt.job_id, lock=attempt.state == AttemptState.STARTING)
     assert job is not None
-    values = {"env_step": body.env_step, "update": body.update, "spooled_seq": body.spooled_seq, "trainer_pid": body.trainer_pid}
+    values: dict[str, Any] = body.model_dump(include={"env_step", "update", "spooled_seq", "trainer_pid"})
+    shown = views.backlog_view(attempt.backlog)
+    values["backlog"] = endings.cleaned(body.backlog.model_dump(mode="json"))
     if not await rows.renew(session, attempt, values, settings.lease_seconds):
         return RenewalAnswer(order=Order.STALE, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds)
     if job.state == JobState.STARTING:
         await gate.move(session, job, JobState.RUNNING, Why(actor=f"attempt:{attempt.id}"))
+    if views.backlog_view(attempt.backlog) != shown:
+        await gate.tell(session, job)
     order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
-    return RenewalAnswer(order=order, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds)
+    return RenewalAnswer(order=order, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds, give_up=attempt.gives_up)
 
 
 async def release(session: Session, attempt_id: str, body: Release) -> AttemptView:
@@ -321,4 +326,4 @@ async def _attempt(session: Session, attempt_id: str) -> Attempt:
     return attempt
 
 
-__all__ = ["claim", "fresh_seed", "release", "renew"]
+__all__ = ["claim", "fresh_seed", "release", "renew", "token_of"]

@@ -150,8 +150,25 @@ async def _settle(session: Session, run: Run, snapshot: Snapshot) -> None:
     await _tell(session, run, [snapshot])
 
 
+async def leave_out_rest(session: Session, attempt_id: str) -> None:
+    """Marks the snapshots that an ended attempt did not upload: nobody else has them."""
+    left = await rows.uploading_of(session, attempt_id)
+    for run in await rows.runs_of(session, left):
+        await _leave_out(session, run, [snapshot for snapshot in left if snapshot.run_id == run.id])
+
+
+async def _leave_out(session: Session, run: Run, unwanted: Sequence[Snapshot]) -> None:
+    for snapshot in unwanted:
+        snapshot.state = SnapshotState.SKIPPED.value
+        await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
+    await _tell(session, run, unwanted)
+
+
 async def _retire(session: Session, run: Run) -> None:
-    """Deletes the files of verified snapshots that the definition's rule does not keep. Called after a newer one was verified."""
+    """Deletes the files of verified snapshots that the definition's rule does not keep. Called after a newer one was verified.
+
+    A snapshot that is still to be uploaded, and would not be kept if it were stored now, is left out: its worker need not send it.
+    """
     raw = await rows.definition_of(session, run.id)
     rule = Retention() if raw is None else load_definition(raw).snapshot
     verified = await rows.verified(session, run.id, superseded=True)
@@ -161,6 +178,9 @@ async def _retire(session: Session, run: Run) -> None:
         snapshot.state = SnapshotState.DELETED.value
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
     await _tell(session, run, retired)
+    stored = [snapshot for snapshot in verified if snapshot.state == SnapshotState.VERIFIED]
+    waiting = await rows.uploading(session, run.id)
+    await _leave_out(session, run, [one for one in waiting if one.id not in kept(rows.newest_first([*stored, one]), rule)])
 
 
 def kept(verified: Sequence[Snapshot], rule: Retention) -> set[str]:
@@ -231,8 +251,8 @@ async def _by_id(session: Session, run_id: str, snapshot_id: str) -> Snapshot:
     snapshot = await rows.find(session, snapshot_id)
     if snapshot is None or snapshot.run_id != run_id:
         raise NotFoundError("snapshot of this run")
-    if snapshot.state == SnapshotState.DELETED:
-        raise InvalidError("snapshot_deleted", "The files of that snapshot were deleted. Choose another.", pointer="/evaluate/snapshot")
+    if snapshot.state in {SnapshotState.DELETED, SnapshotState.SKIPPED}:
+        raise InvalidError("snapshot_deleted", "The files of that snapshot are not kept. Choose another.", pointer="/evaluate/snapshot")
     if snapshot.state != SnapshotState.VERIFIED:
         message = "That snapshot is still being uploaded. Wait until it is verified, or choose another."
         raise InvalidError("snapshot_unverified", message, pointer="/evaluate/snapshot")

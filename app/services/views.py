@@ -13,6 +13,7 @@ from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
+from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.experiments import FailedRuns
 from app.domain import waiting
@@ -23,6 +24,7 @@ from palestra.contract.definition import Definition, LoopSpec, SupervisedEvaluat
 from palestra.contract.names import Schedule
 from palestra.contract.resources import (
     AttemptView,
+    BacklogView,
     EvaluationView,
     ExperimentView,
     JobView,
@@ -30,11 +32,13 @@ from palestra.contract.resources import (
     RunView,
     ScoreView,
     SlotView,
+    SnapshotProgressView,
     WorkerView,
 )
 from palestra.contract.states import AttemptState, JobState, RunState
 from palestra.contract.upgrade import load_definition
 from palestra.contract.views import View
+from palestra.contract.work_order import Backlog
 
 _View = TypeVar("_View", bound=View)
 
@@ -108,10 +112,23 @@ async def run_views(session: Session, rows: Sequence[Run]) -> list[RunView]:
     best = await evaluation_rows.best(session, ids)
     stored = await experiment_rows.definitions(session, rows[0].project_id, {row.experiment_id for row in rows})
     loops = {experiment_id: load_definition(raw).loop for experiment_id, raw in stored.items()}
-    return [_run_view(row, loops[row.experiment_id], latest.get(row.id), best.get(row.id)) for row in rows]
+    progress = await snapshot_rows.progress(session, ids)
+    backlogs = await attempt_rows.backlogs_of_runs(session, ids)
+    evaluations = {row.id: (latest.get(row.id), best.get(row.id)) for row in rows}
+    return [
+        _run_view(row, loops[row.experiment_id], *evaluations[row.id], progress.get(row.id, (None, None)), backlogs.get(row.id))
+        for row in rows
+    ]
 
 
-def _run_view(row: Run, loop: LoopSpec | SupervisedLoop, latest: Evaluation | None, best: Evaluation | None) -> RunView:
+def _run_view(
+    row: Run,
+    loop: LoopSpec | SupervisedLoop,
+    latest: Evaluation | None,
+    best: Evaluation | None,
+    saved: tuple[int | None, int | None],
+    backlog: Mapping[str, Any] | None,
+) -> RunView:
     columns = ("id", "experiment_id", "seed", "replicate", "state", "cause", "failure", "fence", "resume_quality", "job_id")
     return _view_of(
         RunView,
@@ -120,8 +137,23 @@ def _run_view(row: Run, loop: LoopSpec | SupervisedLoop, latest: Evaluation | No
             "progress": _progress(row, loop),
             "latest_evaluation": None if latest is None else evaluation_view(latest),
             "best_evaluation": None if best is None else evaluation_view(best),
+            "snapshots": SnapshotProgressView(written=saved[0], verified=saved[1]),
+            "not_uploaded": backlog_view(backlog),
         },
     )
+
+
+def backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
+    """Returns what people see of an attempt's `Backlog`; `None` while there is nothing to say: uploads go on beside the training."""
+    if not stored:
+        return None
+    backlog = Backlog(**stored)
+    if not backlog.delivering and backlog.problem is None:
+        return None
+    what = "result not uploaded yet" if backlog.delivering else "snapshots not uploaded yet"
+    count = f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {backlog.size / 2**20:.3g} MiB"
+    message = f"{what} ({count})" + ("" if backlog.problem is None else f": {backlog.problem}")
+    return BacklogView(**backlog.model_dump(), message=message)
 
 
 def _progress(row: Run, loop: LoopSpec | SupervisedLoop) -> ProgressView:
@@ -154,6 +186,7 @@ async def job_views(session: Session, rows: Sequence[Job]) -> list[JobView]:
     workers = await job_rows.live_workers(session, ids)
     names = await experiment_rows.user_names(session, {row.created_by for row in rows})
     places, reasons = await _waiting(session, [row for row in rows if row.state == JobState.QUEUED])
+    backlogs = await attempt_rows.backlogs_of_jobs(session, ids)
     return [
         _view_of(
             JobView,
@@ -167,6 +200,7 @@ async def job_views(session: Session, rows: Sequence[Job]) -> list[JobView]:
                 "created_by": names[row.created_by],
                 "position": places.get(row.id),
                 "waiting": reasons.get(row.id),
+                "not_uploaded": backlog_view(backlogs.get(row.id)),
             },
         )
         for row in rows

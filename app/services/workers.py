@@ -121,7 +121,8 @@ def _row(principal: Principal, body: Registration, settings: Settings) -> dict[s
 
 async def _give_up_older_boots(session: Session, worker: Worker) -> None:
     for attempt in await attempt_rows.live_on(session, [worker.id]):
-        if attempt.boot_id != worker.boot_id:
+        # An attempt that was uploading results left them on the disk: the worker takes it back, or the reaper gives it up.
+        if attempt.boot_id != worker.boot_id and not (attempt.backlog or {}).get("delivering"):
             await endings.as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}")
 
 

@@ -1,6 +1,6 @@
 """Commands that change what is queued, runs or is listed.
 
-`palestra pause | resume | retry | cancel | evaluate | test | export | archive | unarchive`.
+`palestra pause | resume | retry | cancel | give-up | evaluate | test | export | archive | unarchive`.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ Snapshot = Annotated[str, typer.Option(help="newest, best or the ID of a snapsho
 CodeChange = Annotated[bool, typer.Option("--allow-code-change", help="Go on with the workers' code where it is not the experiment's.")]
 Reason = Annotated[str, typer.Option(help="Kept with the change.")]
 
-_DONE: Final = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
+_DONE: Final = {"pause": "paused", "resume": "resumed", "cancel": "cancelled", "give-up": "given up"}
 _FORMATS: Final = "|".join(get_args(ExportFormat))
 _NEEDS: Final = {"pause": frozenset(JobState) - FINAL_JOB_STATES - {JobState.PAUSED}, "resume": frozenset({JobState.PAUSED})}
 
@@ -35,6 +35,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands."""
     for command in (pause, resume, retry, cancel, evaluate, export, archive, unarchive):
         app.command()(command)
+    app.command("give-up")(give_up)
     app.command("test")(try_out)
 
 
@@ -80,6 +81,12 @@ def cancel(target: Target, reason: Reason = "", server: Server = None, token_fil
     """Ends jobs for good; a training saves a snapshot first."""
     with connect(server, token_file) as client:
         _act(client, client.cancel, "cancel", target, reason=reason, as_json=json)
+
+
+def give_up(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Gives up results that a worker could not upload yet, say because the server's disk is full; the run ends without them."""
+    with connect(server, token_file) as client:
+        _act(client, client.give_up, "give-up", target, reason=reason, as_json=json)
 
 
 def evaluate(
@@ -252,7 +259,13 @@ def _jobs(client: Client, verb: str, target: str) -> list[str]:
     else:
         client.experiment(target)
         found = client.jobs(experiment_id=target)
-    jobs = [job.id for job in found if job.state in wanted and (verb != "pause" or job.schedule.writes_training_state)]
+    jobs = [job.id for job in found if job.state in wanted and _is_meant(verb, job)]
     if not jobs:
         raise CommandError(f"{target} has no job to {verb}")
     return jobs
+
+
+def _is_meant(verb: str, job: JobView) -> bool:
+    if verb == "give-up":
+        return job.not_uploaded is not None and job.not_uploaded.delivering
+    return verb != "pause" or job.schedule.writes_training_state

@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from palestra.contract.resources import BacklogView
 from palestra.contract.work_order import Failure
 
 FAILURE: Final = 1
@@ -127,6 +128,11 @@ def cause_of(cause: str | None, failure: Failure | None) -> str:
     """Returns why something ended, in one line: the cause, and of a failure its message."""
     message = visible(failure.message.strip().partition("\n")[0]) if failure is not None else ""
     return ": ".join(part for part in (str(cause) if cause is not None else "", message) if part)
+
+
+def held_up(backlog: BacklogView | None) -> str:
+    """Returns what is not uploaded yet and why, in one line; empty where nothing holds up the results."""
+    return "" if backlog is None else visible(backlog.message)
 
 
 def short(text: str, most: int = 90) -> str:

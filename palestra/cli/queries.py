@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import cause_of, emit_json, emit_json_line, number, out, short, show, state, table, visible
+from palestra.cli.output import cause_of, emit_json, emit_json_line, held_up, number, out, short, show, state, table, visible
 from palestra.client import FINAL_RUN_STATES, Client
 from palestra.contract.resources import ExperimentView, JobView
 
@@ -80,7 +80,7 @@ def runs(
             state(row.state),
             f"{row.progress.env_step:,}",
             number(row.latest_evaluation.mean if row.latest_evaluation else None),
-            short(cause_of(row.cause, row.failure)),
+            short(held_up(row.not_uploaded) or cause_of(row.cause, row.failure)),
         )
         for row in rows
     ]
@@ -107,7 +107,7 @@ def jobs(
 
 
 def _job_cells(row: JobView) -> tuple[object, ...]:
-    return (row.id, row.schedule, state(row.state), row.pool, row.attempts, row.waiting)
+    return (row.id, row.schedule, state(row.state), row.pool, row.attempts, row.waiting or short(held_up(row.not_uploaded)))
 
 
 def workers(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:

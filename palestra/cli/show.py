@@ -7,7 +7,7 @@ import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.files import artifact_table
-from palestra.cli.output import cause_of, emit_json, number, out, say, short, show, state, table, visible
+from palestra.cli.output import cause_of, emit_json, held_up, number, out, say, short, show, state, table, visible
 from palestra.contract.resources import AttemptView, EvaluationView, JobView, RunDetail, SnapshotView
 
 
@@ -47,6 +47,10 @@ def _show_head(run: RunDetail) -> None:
     say(f"{run.id}  {run.state}  {cause_of(run.cause, None)}".rstrip())
     say(f"experiment  {run.experiment_id}  seed {run.seed}")
     say(f"progress    {at.env_step:,} env_steps, {at.update:,} updates, {at.episode:,} episodes{done}")
+    if run.snapshots.written is not None:
+        say(f"saved       {run.snapshots.written:,} env_steps on the worker, {run.snapshots.verified or 0:,} on the server")
+    if run.not_uploaded is not None:
+        say(f"held up     {held_up(run.not_uploaded)}")
     if run.failure is not None:
         say(f"\nfailure     {visible(run.failure.message)}")
         for line in (run.failure.traceback or "").splitlines():
@@ -77,8 +81,12 @@ def _attempts(rows: Sequence[AttemptView]) -> Any:
     return table(("no", "attempt", "worker", "state", "outcome", "began from", "started", "ended", "cause"), cells, numbers=("no",))
 
 
+def _why(row: JobView) -> str:
+    return row.waiting or short(held_up(row.not_uploaded) or cause_of(row.cause, row.failure))
+
+
 def _jobs(rows: Sequence[JobView]) -> Any:
-    cells = [(row.id, row.schedule, state(row.state), row.attempts, row.waiting or short(cause_of(row.cause, row.failure))) for row in rows]
+    cells = [(row.id, row.schedule, state(row.state), row.attempts, _why(row)) for row in rows]
     return table(("job", "schedule", "state", "attempts", "cause"), cells, numbers=("attempts",))
 
 

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import CANCELLED, FAILURE, cause_of, emit_json_line, number, out, say
+from palestra.cli.output import CANCELLED, FAILURE, cause_of, emit_json_line, held_up, number, out, say
 from palestra.client import FINAL_RUN_STATES, Client
 from palestra.contract.resources import RunView
 from palestra.contract.states import RunState
@@ -109,7 +109,7 @@ class Board:
             "state": f"{run.state:<9}",
             "steps": f"{run.progress.env_step:,}",
             "speed": f"{run.progress.env_steps_per_second or 0:,.0f}/s" if run.state is RunState.RUNNING else "",
-            "score": score(run),
+            "score": held_up(run.not_uploaded) or score(run),
         }
         if run.id not in self._bars:
             self._bars[run.id] = self._progress.add_task("", total=1.0, **fields)
@@ -117,11 +117,12 @@ class Board:
         self._progress.update(self._bars[run.id], completed=done, **fields)
 
     def _tell(self, run: RunView) -> None:
-        mark = (run.state, run.latest_evaluation.id if run.latest_evaluation else None)
+        held = held_up(run.not_uploaded)
+        mark = (run.state, run.latest_evaluation.id if run.latest_evaluation else None, held.partition(" (")[0])
         if self._told.get(run.id) != mark:
             self._told[run.id] = mark
             place = f"seed {run.seed:<4} {run.state:<9} {run.progress.env_step:>9,} env_steps"
-            why = cause_of(run.cause, run.failure) if run.failure is not None else ""
+            why = cause_of(run.cause, run.failure) if run.failure is not None else held
             say("  ".join(part for part in (place, score(run), why) if part))
 
     def _tell_json(self, run: RunView) -> None:

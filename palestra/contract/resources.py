@@ -36,6 +36,29 @@ class ProgressView(View):
     env_steps_per_second: float | None
 
 
+class BacklogView(View):
+    """Results that a worker holds and the server has not stored yet."""
+
+    files: int
+    size: int
+    """In bytes."""
+    problem: str | None
+    """Why they are not stored; `null` while uploads succeed."""
+    delivering: bool
+    """Whether training is over, so that the job only waits for its results to be stored."""
+    message: str
+    """The same as a sentence."""
+
+
+class SnapshotProgressView(View):
+    """How far a run's stored snapshots are behind what its training has saved."""
+
+    written: int | None
+    """`env_step` of the newest snapshot that the training has written, stored or not."""
+    verified: int | None
+    """`env_step` of the newest snapshot that is stored: what a lost worker would cost is what was trained since."""
+
+
 class EvaluationView(View):
     """One evaluation."""
 
@@ -151,6 +174,9 @@ class RunView(View):
     """How its latest training attempt began."""
     latest_evaluation: EvaluationView | None
     best_evaluation: EvaluationView | None
+    snapshots: SnapshotProgressView
+    not_uploaded: BacklogView | None
+    """Results that are not stored yet, once training is over or while the server refuses them; `null` otherwise."""
     job_id: str | None
     """Latest training job; a test where none was queued yet."""
     created_at: datetime
@@ -195,6 +221,8 @@ class JobView(View):
     failure: Failure | None
     waiting: str | None
     """Why a queued job has not started, in words; `null` otherwise."""
+    not_uploaded: BacklogView | None
+    """Results of its attempt that are not stored yet, once the work is over or while the server refuses them; `null` otherwise."""
     position: int | None
     """Place in its pool's queue from 1; `null` unless queued."""
     pool: str

@@ -100,6 +100,8 @@ class SnapshotState(StrEnum):
     """State of a snapshot on the server."""
 
     UPLOADING = "uploading"
+    SKIPPED = "skipped"
+    """Never stored: newer snapshots were stored first and took its place, or its attempt ended before its turn."""
     VERIFIED = "verified"
     DELETED = "deleted"
 

@@ -123,6 +123,18 @@ class ClaimAnswer(Document):
     renew_seconds: Annotated[float, Field(gt=0)]
 
 
+class Backlog(Document):
+    """What of an attempt is written on its worker and not stored on the server yet."""
+
+    files: Counter = 0
+    size: Counter = 0
+    """In bytes."""
+    problem: Annotated[str, Field(max_length=1_000)] | None = None
+    """Why the latest upload did not succeed, in the server's words; `null` while uploads succeed."""
+    delivering: bool = False
+    """Whether the trainer has ended, so that the attempt only waits for its results to be stored."""
+
+
 class Renewal(Document):
     """A supervisor's heartbeat."""
 
@@ -130,7 +142,9 @@ class Renewal(Document):
     env_step: Counter = 0
     update: Counter = 0
     spooled_seq: Counter = 0
-    """Last record in the spool; its distance from the acknowledged one is the backlog."""
+    """Last record in the spool; its distance from the acknowledged one is what telemetry is behind."""
+    backlog: Backlog = Backlog()
+    """Files that are not uploaded yet."""
 
 
 class RenewalAnswer(Document):
@@ -139,6 +153,22 @@ class RenewalAnswer(Document):
     order: Order
     acked_seq: Counter
     lease_seconds: Annotated[float, Field(gt=0)]
+    give_up: bool = False
+    """Whether a person gave up the results that are not uploaded: release the attempt without them."""
+
+
+class Adoption(Document):
+    """A worker asks for an attempt of its own whose supervisor died while it was uploading results."""
+
+    worker_id: WorkerId
+
+
+class AdoptionAnswer(Document):
+    """The attempt is the worker's again: its lease began anew."""
+
+    token: str
+    slot: Annotated[int, Field(ge=0)]
+    renew_seconds: Annotated[float, Field(gt=0)]
 
 
 class FollowRequest(Document):

@@ -24,6 +24,7 @@ from palestra.contract.work_order import (
     WorkerHeartbeat,
 )
 from palestra.telemetry.transport import open_client
+from workers.machine.adoption import Adopter
 from workers.machine.agent_api import RefusedError, UnreachableError, WorkerApi
 from workers.machine.attempts import AttemptDirectory, attempts_under
 from workers.machine.backoff import Backoff
@@ -50,6 +51,8 @@ class Census:
 
     live: tuple[AttemptDirectory, ...]
     dead: tuple[AttemptDirectory, ...]
+    orphaned: tuple[AttemptDirectory, ...] = ()
+    """Ended trainings without a supervisor, whose results may lie on this machine alone."""
 
 
 class Agent:
@@ -67,6 +70,7 @@ class Agent:
         self._slots = Slots(options.state_directory, options.slots)
         self._enrolment = Enrolment.of(options.state_directory, options.name)
         self._api = WorkerApi(open_client(options.server, self._enrolment.secret or options.token))
+        self._adopter = Adopter(options.server, self._slots)
         self._registration: Registration | None = None
         self._answer: RegistrationAnswer | None = None
         self.draining = False
@@ -134,13 +138,14 @@ class Agent:
                 self._bury(census.dead)
                 asked = self._beat(census)
                 due = time.monotonic() + max(asked, self._answer.heartbeat_seconds)
+            self._adopter.adopt(census.orphaned, self._api, self.worker_id)
             on_tick()
             self._stop.wait(TICK_SECONDS if not census.dead else 1.0)
 
     def _beat(self, census: Census) -> float:
         """Sends one heartbeat; returns the seconds that the server asked to wait."""
         heartbeat = WorkerHeartbeat(
-            live_attempts=tuple(attempt.attempt_id for attempt in census.live),
+            live_attempts=tuple(attempt.attempt_id for attempt in (*census.live, *census.orphaned)),
             dead_attempts=tuple(attempt.attempt_id for attempt in census.dead),
             busy_slots=self._slots.busy(),
         )
@@ -177,19 +182,23 @@ class Agent:
 
 
 def take_census(state_directory: Path, now: float) -> Census:
-    """Returns which attempts of this machine live and which are newly known to be gone; forgets old ones."""
+    """Returns which attempts of this machine live and which are newly known to be gone; forgets old ones.
+
+    An attempt that keeps results which the server refused for good is not forgotten: a person removes its directory.
+    """
     live: list[AttemptDirectory] = []
     dead: list[AttemptDirectory] = []
+    orphaned: list[AttemptDirectory] = []
     for attempt in attempts_under(state_directory):
         mark = next((mark for mark in (attempt.released, attempt.reported_dead) if mark.exists()), None)
         if mark is not None:
-            if now - mark.stat().st_mtime > _KEEP_SECONDS:
+            if now - mark.stat().st_mtime > _KEEP_SECONDS and not attempt.kept.exists():
                 shutil.rmtree(attempt.root, ignore_errors=True)
         elif is_supervised(attempt, now):
             live.append(attempt)
         else:
-            dead.append(attempt)
-    return Census(tuple(live), tuple(dead))
+            (orphaned if attempt.has_ended() else dead).append(attempt)
+    return Census(tuple(live), tuple(dead), tuple(orphaned))
 
 
 def is_supervised(attempt: AttemptDirectory, now: float) -> bool:

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ValidationError
 from palestra.contract.documents import Document
 from palestra.contract.resources import ArtifactDeclaration, ArtifactView
 from palestra.contract.work_order import (
+    Adoption,
+    AdoptionAnswer,
     Claim,
     ClaimAnswer,
     FollowAnswer,
@@ -84,6 +86,10 @@ class WorkerApi:
     def heartbeat(self, worker_id: str, heartbeat: WorkerHeartbeat) -> WorkerHeartbeatAnswer:
         """Gives a sign of life."""
         return _post(self._client, f"/api/v1/workers/{worker_id}:heartbeat", heartbeat, WorkerHeartbeatAnswer)
+
+    def adopt(self, attempt_id: str, adoption: Adoption) -> AdoptionAnswer:
+        """Takes an attempt of this worker back whose supervisor died while it was uploading results. Refused where it has ended."""
+        return _post(self._client, f"/api/v1/leases/{attempt_id}:adopt", adoption, AdoptionAnswer)
 
     def claim(self, claim: Claim) -> ClaimAnswer:
         """Claims a job. Refused where it is not to be had any more."""

@@ -5,6 +5,8 @@
     work_order.json     the WorkOrder; written by the task, read by supervisor and trainer
     inputs/<snapshot id>/<file>      snapshots to load, downloaded and verified before the trainer starts, or when it asks for one
     snapshots/<snapshot id>/<file>   written by the trainer; every `SnapshotWritten` record names files in here
+    outgoing/<snapshot id>/<file>    the snapshot that is being uploaded: hard links, which outlive the trainer's own clearing up
+    kept/                            results that the server refused for good: the only copies, left for a person to see to
     exports/<run id>/<file>          written by the trainer; uploaded at the end
     spool/              telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor
     progress.json       trainer, atomically, about once a second: {"env_step", "update", "episode"}; in a continuous evaluation also
@@ -16,6 +18,7 @@
     supervisor.log      the supervisor's own log
     supervisor.pid      who supervises: {"pid", "start_ticks", "boot_id"}
     trainer.pid         the trainer's first process, the leader of its session
+    ending.json         supervisor, atomically: the AttemptReport, once only results are left to be uploaded
     released            present once the server knows the end
     reported_dead       present once the server knows that the supervisor died
 
@@ -66,6 +69,18 @@ class AttemptDirectory:
     @property
     def snapshots(self) -> Path:
         return self.root / "snapshots"
+
+    @property
+    def outgoing(self) -> Path:
+        return self.root / "outgoing"
+
+    @property
+    def kept(self) -> Path:
+        return self.root / "kept"
+
+    @property
+    def ending(self) -> Path:
+        return self.root / "ending.json"
 
     @property
     def exports(self) -> Path:
@@ -136,9 +151,16 @@ class AttemptDirectory:
         write_atomically(self.work_order, work_order)
 
     def clear_blobs(self) -> None:
-        """Removes what the server holds by now: inputs, snapshots, exports and videos. The spool and the logs stay."""
-        for directory in (self.inputs, self.snapshots, self.exports, self.videos):
+        """Removes what the server holds by now: inputs, snapshots, exports and videos.
+
+        The spool and the logs stay, and so does what the server refused for good (`kept`).
+        """
+        for directory in (self.inputs, self.snapshots, self.outgoing, self.exports, self.videos):
             shutil.rmtree(directory, ignore_errors=True)
+
+    def has_ended(self) -> bool:
+        """Whether the trainer came to its end, so that only results may be left to be uploaded."""
+        return self.ending.exists() or self.report.exists()
 
     def supervisor(self) -> ProcessIdentity | None:
         """Returns who supervises, or did; `None` before it wrote its pid file."""

@@ -6,6 +6,7 @@ from typing import Final
 
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport, Failure
+from workers.machine.disk import ADVICE, EXIT_STATUS
 from workers.supervision.limits import Breach
 
 
@@ -22,6 +23,8 @@ class Ending:
     breach: Breach | None = None
     """The bound that was reached, if one was."""
     kernel_killed_for_memory: bool = False
+    disk_is_full: bool = False
+    """Whether the attempt's disk has no room left."""
     last_line: str = ""
     """Last line of the trainer's output."""
     env_step: int = 0
@@ -58,6 +61,8 @@ def report_of(ending: Ending) -> AttemptReport:
 
 def _sudden(ending: Ending) -> AttemptReport:
     status = ending.exit_status
+    if status == EXIT_STATUS or (ending.disk_is_full and status is not None and (status > 0 or status == -signal.SIGBUS)):
+        return _failed(ending, Cause.DISK_FULL, ADVICE)
     tail = f" Its last line: {ending.last_line}" if ending.last_line else ""
     if ending.kernel_killed_for_memory:
         advice = "The host ran out of memory. Lower agent.buffer_size or env.num_envs, or give the worker fewer slots."

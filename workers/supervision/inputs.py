@@ -1,6 +1,5 @@
 """Downloads the snapshots that an attempt begins from, before its trainer starts."""
 
-import errno
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from palestra.contract.work_order import SnapshotFileRef, SnapshotRef, WorkOrder
 from workers.machine.agent_api import AttemptApi, DamagedError, RefusedError, UnreachableError
 from workers.machine.attempts import AttemptDirectory
 from workers.machine.backoff import Backoff
+from workers.machine.disk import is_full_error
 
 _MAX_DAMAGED: Final = 5
 _LONGEST_WAIT: Final = 5.0
@@ -43,17 +43,16 @@ def fetch_inputs(api: AttemptApi, directory: AttemptDirectory, order: WorkOrder,
 
 def fetch_snapshot(api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]) -> None:
     """Puts one snapshot into the directory `target`; see `fetch_inputs`."""
-    target.mkdir(parents=True, exist_ok=True)
     for file in snapshot.files:
-        (target / file.name).parent.mkdir(parents=True, exist_ok=True)
         try:
+            (target / file.name).parent.mkdir(parents=True, exist_ok=True)
             _fetch_file(api, target / file.name, file, interrupted)
         except DamagedError as error:
             raise InputError(Cause.NO_RESULT, f"The snapshot {snapshot.snapshot_id} is damaged on the server: {error}.") from error
         except RefusedError as error:
             raise InputError(Cause.NO_RESULT, f"The snapshot {snapshot.snapshot_id} cannot be downloaded: {error}.") from error
         except OSError as error:
-            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            if not is_full_error(error):
                 raise
             raise InputError(Cause.DISK_FULL, f"The worker's disk has no room for the snapshot {snapshot.snapshot_id}.") from error
 

@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 import time
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -16,6 +17,7 @@ from palestra.telemetry.transport import open_client
 from workers.machine import run_log
 from workers.machine.attempts import AttemptDirectory, write_atomically
 from workers.machine.credentials import Credentials
+from workers.machine.disk import ADVICE, has_little_room, is_full_error
 from workers.machine.processes import out_of_memory_kills, reap_orphans
 from workers.machine.sampling import Sampler, resident_mib
 from workers.machine.worker_log import Logger
@@ -81,22 +83,47 @@ class Supervision:
     def run(self) -> bool:
         """Works until the attempt is released; false where it turned out to be stale."""
         self._link.start()
-        report = self._work()
-        if not self._link.say_goodbye(report):
+        report = self._read_ending() or self._work()
+        self._write_ending(report)
+        released = self._link.release(report)
+        if released is None:
             self._log.info("attempt.stale")
             return False
-        self._log.info("attempt.released", outcome=report.outcome, cause=report.cause)
-        write_atomically(self._directory.released, report.model_dump_json().encode())
+        self._log.info("attempt.released", outcome=released.outcome, cause=released.cause)
         self._directory.clear_blobs()
+        write_atomically(self._directory.released, released.model_dump_json().encode())
         return True
+
+    def _read_ending(self) -> AttemptReport | None:
+        """Returns how the attempt ended under an earlier supervisor, which died while results were uploaded; `None` at the first start."""
+        ending = _read_report(self._directory.ending)
+        if ending is not None or not self._directory.report.exists():
+            return ending
+        return report_of(self._ending(kernel_killed_for_memory=False))
+
+    def _write_ending(self, report: AttemptReport) -> None:
+        """Notes that only results are left to be uploaded, so that another supervisor can take over from this one."""
+        try:
+            write_atomically(self._directory.ending, report.model_dump_json().encode())
+        except OSError as error:
+            self._log.warning("ending.not_written", reason=str(error))
 
     def _work(self) -> AttemptReport:
         self._observer.say(f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on {socket.gethostname()}")
-        report = self._trained()
+        report = self._executed()
         if run_log.is_told(report):
             ended = {end.run_id for end in report.runs}
             self._observer.say(*run_log.ended(report), to=[run.run_id for run in self._work_order.runs if run.run_id not in ended])
         return report
+
+    def _executed(self) -> AttemptReport:
+        """Executes the attempt; a full disk that hits this process and not the trainer ends it for the same cause."""
+        try:
+            return self._trained()
+        except OSError as error:
+            if not is_full_error(error):
+                raise
+            return AttemptReport(outcome=Outcome.FAILED, cause=Cause.DISK_FULL, failure=Failure(message=f"{ADVICE} ({error})"))
 
     def _trained(self) -> AttemptReport:
         kills_before = out_of_memory_kills()
@@ -178,10 +205,11 @@ class Supervision:
         at = self._observer.progress()
         return Ending(
             exit_status=self._trainer.poll() if self._trainer is not None else None,
-            report=_read_report(self._directory),
+            report=_read_report(self._directory.report),
             order=self._order(),
             breach=self._breach,
             kernel_killed_for_memory=kernel_killed_for_memory,
+            disk_is_full=has_little_room(self._directory.root),
             last_line=self._observer.last_line,
             env_step=at.env_step,
             update=at.update,
@@ -214,8 +242,8 @@ class _Stopping:
         return self._deadline is not None and now >= self._deadline
 
 
-def _read_report(directory: AttemptDirectory) -> AttemptReport | None:
+def _read_report(path: Path) -> AttemptReport | None:
     try:
-        return AttemptReport.model_validate_json(directory.report.read_bytes())
+        return AttemptReport.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
         return None

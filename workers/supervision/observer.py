@@ -1,6 +1,5 @@
 """What a supervisor records beside the trainer: its output, its use of the machine, and what the supervisor itself has to say."""
 
-import errno
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from palestra.contract.telemetry import RunRecord, SystemMetrics
 from palestra.telemetry.spool import SpoolWriter
 from workers.machine import run_log
 from workers.machine.attempts import AttemptDirectory, read_json
+from workers.machine.disk import is_full_error
 from workers.machine.sampling import Sampler
 from workers.machine.worker_log import Logger
 from workers.supervision.log_tail import LogTail
@@ -104,7 +104,7 @@ class Observer:
             if found:
                 self._spool.append(found)
         except OSError as error:
-            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            if not is_full_error(error):
                 raise
             if not self._disk_full:
                 self._log.error("spool.disk_full")

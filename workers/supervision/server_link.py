@@ -1,10 +1,9 @@
-"""A supervisor's side of the server: lease, telemetry and uploads, each in a thread, and the goodbye at the end.
+"""A supervisor's side of the server: lease, telemetry and uploads, each in a thread, and the release at the end.
 
 Owns all waiting for the server. What the server wants done arrives in the `OrderBox`; nothing here touches the trainer.
 """
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -23,9 +22,8 @@ from workers.machine.worker_log import Logger
 from workers.supervision.order_box import OrderBox
 from workers.supervision.uploads import Uploader
 
-GOODBYE_SECONDS: Final = 24 * 3_600.0
-"""How long the end of an attempt waits for an absent server."""
-
+LONGEST_WAIT: Final = 10.0
+"""Longest pause before the release of an attempt is tried again, also where the server asks for a longer one: a slot waits for it."""
 _UPLOAD_POLL_SECONDS: Final = 0.5
 _FLUSH_SECONDS: Final = 30.0
 _JOIN_SECONDS: Final = 60.0
@@ -66,6 +64,9 @@ class ServerLink:
         self._uploader = Uploader(
             self._api, parts.directory, parts.spool, lambda reason: parts.log.warning("upload.left_out", reason=reason)
         )
+        self._delivering = False
+        self._given_up = threading.Event()
+        """Set once a person gave up what is not uploaded."""
         self._stop_work = threading.Event()
         self._stop_lease = threading.Event()
         self._renew_now = threading.Event()
@@ -91,26 +92,32 @@ class ServerLink:
         """Renews at once instead of at the next turn: something changed."""
         self._renew_now.set()
 
-    def say_goodbye(self, report: AttemptReport) -> bool:
-        """Sends what is left, then releases; waits for an absent server. False if the attempt turned out to be stale."""
+    def release(self, report: AttemptReport) -> AttemptReport | None:
+        """Sends what is left, then releases, however long the server is away or has no room.
+
+        Until then the lease is renewed, so the run is not final. Returns the report that the attempt ended with; `None` if the attempt
+        turned out to be stale.
+        """
+        self._delivering = True
+        self._renew_now.set()
         self._stop_work.set()
         for thread in self._work:
             thread.join(_JOIN_SECONDS)
         backoff = Backoff(self._parts.box.stale)
-        deadline = time.monotonic() + GOODBYE_SECONDS
-        released = False
-        while not released and not self._parts.box.stale.is_set() and time.monotonic() < deadline:
+        released: AttemptReport | None = None
+        while released is None and not self._parts.box.stale.is_set():
             released = self._try_to_release(report, backoff)
         self._stop_lease.set()
         self._renew_now.set()
         return released
 
-    def _try_to_release(self, report: AttemptReport, backoff: Backoff) -> bool:
+    def _try_to_release(self, report: AttemptReport, backoff: Backoff) -> AttemptReport | None:
         wait = 0.0
         try:
             if self._deliver_all():
-                self._api.release(Release(report=report, last_seq=self._shipper.acked_seq))
-                return True
+                judged = self._uploader.missing.judge(report)
+                self._api.release(Release(report=judged, last_seq=self._shipper.acked_seq))
+                return judged
         except UnreachableError as error:
             self._parts.log.warning("release.delayed", reason=str(error))
             wait = error.wait
@@ -118,18 +125,17 @@ class ServerLink:
             self._on_refused_release(refusal)
         except StaleAttemptError:
             self._parts.box.give(Order.STALE)
-        backoff.wait(wait)
-        return False
+        backoff.wait(min(wait, LONGEST_WAIT))
+        return None
 
     def _deliver_all(self) -> bool:
         """Ships and uploads until both are done; true if nothing is left."""
         stale = self._parts.box.stale
         if not self._shipper.flush(_FLUSH_SECONDS, stale):
             return False
-        while self._uploader.step(self._shipper.acked_seq):
-            pass
-        self._uploader.upload_videos()
-        self._uploader.upload_exports()
+        if self._given_up.is_set():
+            self._uploader.give_up()
+        self._uploader.deliver(self._shipper.acked_seq)
         return self._shipper.flush(_FLUSH_SECONDS, stale)
 
     def _on_refused_release(self, refusal: RefusedError) -> None:
@@ -145,7 +151,7 @@ class ServerLink:
         while not self._stop_lease.is_set():
             self._renew_now.clear()
             try:
-                answer = self._api.renew(self._parts.renewal(), within=max(renew_seconds, _SHORTEST_RENEWAL))
+                answer = self._api.renew(self._renewal(), within=max(renew_seconds, _SHORTEST_RENEWAL))
             except UnreachableError as error:
                 if backoff.failures == 0:
                     self._parts.log.warning("lease.unreachable", reason=str(error))
@@ -157,7 +163,13 @@ class ServerLink:
                 return
             backoff.reset()
             self._parts.box.give(answer.order)
+            if answer.give_up:
+                self._given_up.set()
             self._renew_now.wait(renew_seconds)
+
+    def _renewal(self) -> Renewal:
+        backlog = self._uploader.backlog.model_copy(update={"delivering": self._delivering})
+        return self._parts.renewal().model_copy(update={"backlog": backlog})
 
     def _ship(self) -> None:
         try:
@@ -174,7 +186,6 @@ class ServerLink:
         while not self._stop_work.is_set():
             try:
                 if not self._uploader.step(self._shipper.acked_seq):
-                    self._uploader.upload_videos()
                     self._stop_work.wait(_UPLOAD_POLL_SECONDS)
                 backoff.reset()
             except UnreachableError as error:

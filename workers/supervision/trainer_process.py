@@ -55,7 +55,11 @@ class TrainerProcess:
         finally:
             os.close(read_end)
         self.identity: ProcessIdentity = identify(self._process.pid)
-        write_identity(directory.trainer_pid, self.identity)
+        try:
+            write_identity(directory.trainer_pid, self.identity)
+        except OSError:
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:

@@ -34,7 +34,7 @@ def _store(request: Request) -> BlobStore:
 StoreDep = Annotated[BlobStore, Depends(_store)]
 
 
-@router.post("/attempts/{attempt_id}/artifacts", status_code=201, responses={409: {}, 413: {}})
+@router.post("/attempts/{attempt_id}/artifacts", status_code=201, responses={409: {}, 413: {}, 507: {}})
 async def declare_artifact(
     attempt_id: str,
     _caller: AttemptCaller,
@@ -46,7 +46,9 @@ async def declare_artifact(
     return await artifacts.declare(database, store, attempt_id, body)
 
 
-@router.put("/attempts/{attempt_id}/artifacts/{artifact_id}", openapi_extra=_UPLOAD, responses={409: {}, 413: {}, 415: {}, 503: {}})
+@router.put(
+    "/attempts/{attempt_id}/artifacts/{artifact_id}", openapi_extra=_UPLOAD, responses={409: {}, 413: {}, 415: {}, 503: {}, 507: {}}
+)
 async def upload_artifact(
     attempt_id: str, artifact_id: str, request: Request, _caller: AttemptCaller, database: DatabaseDep, store: StoreDep
 ) -> ArtifactView:

@@ -9,7 +9,7 @@ from app.api.body import json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import jobs
+from app.services import backlogs, jobs
 from app.services.jobs import JobFilter
 from palestra.contract.names import Schedule
 from palestra.contract.resources import JobAction, JobView, ResumeAction
@@ -65,3 +65,9 @@ async def resume_job(job_id: str, principal: Submitter, body: Resume, session: W
 async def cancel_job(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
     """Stops a job for good, after a snapshot."""
     return await jobs.cancel(session, principal, job_id, body.reason)
+
+
+@router.post("/{job_id}:give-up", responses={409: {}})
+async def give_up_results(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
+    """Gives up the results that a worker could not upload yet; the job then ends without them."""
+    return await backlogs.give_up(session, principal, job_id, body.reason)

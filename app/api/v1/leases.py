@@ -7,9 +7,19 @@ from fastapi import APIRouter
 from app.api.auth import OfAttempt, WorkerCaller
 from app.api.body import LARGE, json_body
 from app.api.deps import DatabaseDep, SettingsDep, WriteSession
-from app.services import following, leases
+from app.services import adoption, following, leases
 from palestra.contract.resources import AttemptView
-from palestra.contract.work_order import Claim, ClaimAnswer, FollowAnswer, FollowRequest, Release, Renewal, RenewalAnswer
+from palestra.contract.work_order import (
+    Adoption,
+    AdoptionAnswer,
+    Claim,
+    ClaimAnswer,
+    FollowAnswer,
+    FollowRequest,
+    Release,
+    Renewal,
+    RenewalAnswer,
+)
 
 router = APIRouter(prefix="/leases", tags=["leases"])
 
@@ -34,6 +44,14 @@ async def renew_lease(
 async def follow_run(attempt_id: str, body: Annotated[FollowRequest, json_body(FollowRequest)], database: DatabaseDep) -> FollowAnswer:
     """Answers a continuous evaluation which snapshot comes next; only the attempt's own runs are known to it."""
     return await following.next_snapshot(database, attempt_id, body)
+
+
+@router.post("/{attempt_id}:adopt", responses={404: {}, 409: {}})
+async def adopt_attempt(
+    attempt_id: str, principal: WorkerCaller, body: Annotated[Adoption, json_body(Adoption)], session: WriteSession, settings: SettingsDep
+) -> AdoptionAnswer:
+    """Hands a worker an attempt of its own again whose supervisor died while it was uploading results."""
+    return await adoption.adopt(session, principal, attempt_id, body, settings)
 
 
 @router.post("/{attempt_id}:release", dependencies=[OfAttempt], responses={409: {}})

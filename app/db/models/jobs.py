@@ -130,6 +130,10 @@ class Attempt(Base):
     env_step: Mapped[int] = mapped_column(BigInteger, default=0)
     update: Mapped[int] = mapped_column("update_count", BigInteger, default=0)
     trainer_pid: Mapped[int | None] = mapped_column(BigInteger)
+    backlog: Mapped[dict[str, Any] | None]
+    """What was not uploaded at the latest renewal, a `Backlog`."""
+    gives_up: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether a person gave up what is not uploaded."""
     started_at: Mapped[Created]
     renewed_at: Mapped[Created]
     ended_at: Mapped[datetime | None]

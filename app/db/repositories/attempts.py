@@ -137,6 +137,18 @@ async def live_of_job(session: Session, job_id: str) -> Attempt | None:
     return await session.scalar(select(Attempt).where(Attempt.job_id == job_id, Attempt.state.in_(LIVE)))
 
 
+async def backlogs_of_jobs(session: Session, job_ids: Collection[str]) -> dict[str, dict[str, Any] | None]:
+    """Returns what the live attempts of some jobs have not uploaded."""
+    query = select(Attempt.job_id, Attempt.backlog).where(Attempt.job_id.in_(job_ids), Attempt.state.in_(LIVE))
+    return dict((await session.execute(query)).all())
+
+
+async def backlogs_of_runs(session: Session, run_ids: Collection[str]) -> dict[str, dict[str, Any] | None]:
+    """Returns what the live attempts that train some runs have not uploaded."""
+    query = select(AttemptRun.run_id, Attempt.backlog).join(Attempt, Attempt.id == AttemptRun.attempt_id)
+    return dict((await session.execute(query.where(AttemptRun.run_id.in_(run_ids), AttemptRun.live_training))).all())
+
+
 async def _free_runs(session: Session, attempt_id: str) -> None:
     statement = update(AttemptRun).where(AttemptRun.attempt_id == attempt_id, AttemptRun.live_training).values(live_training=False)
     await session.execute(statement.execution_options(synchronize_session=False))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy import and_, case, func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.db.clock import db_now
@@ -60,6 +60,37 @@ async def verified(session: Session, run_id: str, *, superseded: bool = False) -
     query = select(Snapshot).where(Snapshot.run_id == run_id, Snapshot.state == SnapshotState.VERIFIED.value)
     query = query if superseded else query.where(Snapshot.superseded.is_(False))
     return (await session.scalars(query.order_by(*_NEWEST_FIRST))).all()
+
+
+async def uploading(session: Session, run_id: str) -> Sequence[Snapshot]:
+    """Returns the snapshots of a run whose files have not all arrived."""
+    query = select(Snapshot).where(Snapshot.run_id == run_id, Snapshot.state == SnapshotState.UPLOADING.value)
+    return (await session.scalars(query)).all()
+
+
+async def uploading_of(session: Session, attempt_id: str) -> Sequence[Snapshot]:
+    """Returns the snapshots of an attempt whose files have not all arrived."""
+    query = select(Snapshot).where(Snapshot.attempt_id == attempt_id, Snapshot.state == SnapshotState.UPLOADING.value)
+    return (await session.scalars(query)).all()
+
+
+async def runs_of(session: Session, snapshots: Collection[Snapshot]) -> Sequence[Run]:
+    """Returns the runs of some snapshots."""
+    ids = {snapshot.run_id for snapshot in snapshots}
+    return (await session.scalars(select(Run).where(Run.id.in_(ids)).order_by(Run.id))).all() if ids else []
+
+
+def newest_first(snapshots: Collection[Snapshot]) -> list[Snapshot]:
+    """Returns snapshots of one run in the order of `verified`."""
+    return sorted(snapshots, key=lambda one: (one.fence, one.env_step, one.update, one.seq), reverse=True)
+
+
+async def progress(session: Session, run_ids: Collection[str]) -> dict[str, tuple[int | None, int | None]]:
+    """Returns the env_step of the newest snapshot of each run's history, stored or not, and that of the newest stored one."""
+    stored = func.max(case((Snapshot.state == SnapshotState.VERIFIED.value, Snapshot.env_step)))
+    mine = (Snapshot.run_id.in_(run_ids), Snapshot.superseded.is_(False))
+    rows = await session.execute(select(Snapshot.run_id, func.max(Snapshot.env_step), stored).where(*mine).group_by(Snapshot.run_id))
+    return {run_id: (written, verified) for run_id, written, verified in rows}
 
 
 async def files(session: Session, snapshot_ids: Collection[str]) -> Sequence[SnapshotFile]:

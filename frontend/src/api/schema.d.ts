@@ -335,6 +335,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}:give-up": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give Up Results
+         * @description Gives up the results that a worker could not upload yet; the job then ends without them.
+         */
+        post: operations["give_up_results"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}:pause": {
         parameters: {
             query?: never;
@@ -389,6 +409,26 @@ export interface paths {
          * @description Claims a job: makes its attempt, raises the fences it needs, and answers the work order.
          */
         post: operations["claim_lease"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/leases/{attempt_id}:adopt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Adopt Attempt
+         * @description Hands a worker an attempt of its own again whose supervisor died while it was uploading results.
+         */
+        post: operations["adopt_attempt"];
         delete?: never;
         options?: never;
         head?: never;
@@ -980,7 +1020,7 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description Answers 200 once the database answers and every part has started, else 503.
+         * @description Answers 200 once the database answers, every part has started and the disks take writes, else 503 with the reason.
          */
         get: operations["readyz"];
         put?: never;
@@ -1182,6 +1222,26 @@ export interface components {
              * @default 0.25
              */
             value_coefficient: number;
+        };
+        /**
+         * Adoption
+         * @description A worker asks for an attempt of its own whose supervisor died while it was uploading results.
+         */
+        Adoption: {
+            /** Worker Id */
+            worker_id: string;
+        };
+        /**
+         * AdoptionAnswer
+         * @description The attempt is the worker's again: its lease began anew.
+         */
+        AdoptionAnswer: {
+            /** Renew Seconds */
+            renew_seconds: number;
+            /** Slot */
+            slot: number;
+            /** Token */
+            token: string;
         };
         /**
          * AgentDescription
@@ -1422,6 +1482,62 @@ export interface components {
             worker_id: string;
             /** Worker Name */
             worker_name: string;
+        };
+        /**
+         * Backlog
+         * @description What of an attempt is written on its worker and not stored on the server yet.
+         */
+        Backlog: {
+            /**
+             * Delivering
+             * @description Whether the trainer has ended, so that the attempt only waits for its results to be stored.
+             * @default false
+             */
+            delivering: boolean;
+            /**
+             * Files
+             * @default 0
+             */
+            files: number;
+            /**
+             * Problem
+             * @description Why the latest upload did not succeed, in the server's words; `null` while uploads succeed.
+             */
+            problem?: string | null;
+            /**
+             * Size
+             * @description In bytes.
+             * @default 0
+             */
+            size: number;
+        };
+        /**
+         * BacklogView
+         * @description Results that a worker holds and the server has not stored yet.
+         */
+        BacklogView: {
+            /**
+             * Delivering
+             * @description Whether training is over, so that the job only waits for its results to be stored.
+             */
+            delivering: boolean;
+            /** Files */
+            files: number;
+            /**
+             * Message
+             * @description The same as a sentence.
+             */
+            message: string;
+            /**
+             * Problem
+             * @description Why they are not stored; `null` while uploads succeed.
+             */
+            problem: string | null;
+            /**
+             * Size
+             * @description In bytes.
+             */
+            size: number;
         };
         /**
          * BuiltinCode
@@ -3236,6 +3352,8 @@ export interface components {
             /** Id */
             id: string;
             limits: components["schemas"]["Limits"];
+            /** @description Results of its attempt that are not stored yet, once the work is over or while the server refuses them; `null` otherwise. */
+            not_uploaded: components["schemas"]["BacklogView"] | null;
             /** Pool */
             pool: string;
             /**
@@ -4446,13 +4564,23 @@ export interface components {
          */
         Renewal: {
             /**
+             * @description Files that are not uploaded yet.
+             * @default {
+             *       "delivering": false,
+             *       "files": 0,
+             *       "problem": null,
+             *       "size": 0
+             *     }
+             */
+            backlog: components["schemas"]["Backlog"];
+            /**
              * Env Step
              * @default 0
              */
             env_step: number;
             /**
              * Spooled Seq
-             * @description Last record in the spool; its distance from the acknowledged one is the backlog.
+             * @description Last record in the spool; its distance from the acknowledged one is what telemetry is behind.
              * @default 0
              */
             spooled_seq: number;
@@ -4471,6 +4599,12 @@ export interface components {
         RenewalAnswer: {
             /** Acked Seq */
             acked_seq: number;
+            /**
+             * Give Up
+             * @description Whether a person gave up the results that are not uploaded: release the attempt without them.
+             * @default false
+             */
+            give_up: boolean;
             /** Lease Seconds */
             lease_seconds: number;
             order: components["schemas"]["Order"];
@@ -4748,6 +4882,8 @@ export interface components {
             /** Jobs */
             jobs: components["schemas"]["JobView"][];
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
+            /** @description Results that are not stored yet, once training is over or while the server refuses them; `null` otherwise. */
+            not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
             /** Replicate */
             replicate: number;
@@ -4755,6 +4891,7 @@ export interface components {
             resume_quality: components["schemas"]["ResumeQuality"] | null;
             /** Seed */
             seed: number;
+            snapshots: components["schemas"]["SnapshotProgressView"];
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
@@ -4860,6 +4997,8 @@ export interface components {
              */
             job_id: string | null;
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
+            /** @description Results that are not stored yet, once training is over or while the server refuses them; `null` otherwise. */
+            not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
             /** Replicate */
             replicate: number;
@@ -4867,6 +5006,7 @@ export interface components {
             resume_quality: components["schemas"]["ResumeQuality"] | null;
             /** Seed */
             seed: number;
+            snapshots: components["schemas"]["SnapshotProgressView"];
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
@@ -5255,6 +5395,22 @@ export interface components {
             size: number;
         };
         /**
+         * SnapshotProgressView
+         * @description How far a run's stored snapshots are behind what its training has saved.
+         */
+        SnapshotProgressView: {
+            /**
+             * Verified
+             * @description `env_step` of the newest snapshot that is stored: what a lost worker would cost is what was trained since.
+             */
+            verified: number | null;
+            /**
+             * Written
+             * @description `env_step` of the newest snapshot that the training has written, stored or not.
+             */
+            written: number | null;
+        };
+        /**
          * SnapshotReason
          * @description Why a snapshot was written.
          * @enum {string}
@@ -5314,7 +5470,7 @@ export interface components {
          * @description State of a snapshot on the server.
          * @enum {string}
          */
-        SnapshotState: "uploading" | "verified" | "deleted";
+        SnapshotState: "uploading" | "skipped" | "verified" | "deleted";
         /**
          * SnapshotView
          * @description A snapshot.
@@ -6503,6 +6659,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
     upload_artifact: {
@@ -6613,6 +6778,15 @@ export interface operations {
             };
             /** @description Not now. */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. */
+            507: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7731,6 +7905,113 @@ export interface operations {
             };
         };
     };
+    give_up_results: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["JobAction"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     pause_job: {
         parameters: {
             query?: never;
@@ -7965,6 +8246,113 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ClaimAnswer"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    adopt_attempt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                attempt_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Adoption"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdoptionAnswer"];
                 };
             };
             /** @description The request could not be read. */

@@ -24,7 +24,7 @@ from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.embedded.signals import stop_signals
 from palestra.cli.output import USAGE, CommandError
 from palestra.client import Client
-from palestra.telemetry.transport import open_client
+from palestra.telemetry.transport import open_client, read_problem
 
 DEFAULT_PORT: Final = 8080
 _STOP_ORDER: Final = ("worker", "server", "valkey")
@@ -187,7 +187,9 @@ class Instance:
 
 
 def _is_ready(http: httpx.Client) -> bool:
+    """Whether the server serves; one whose disk is full does, and its dashboard says so."""
     try:
-        return http.get("/readyz").status_code == httpx.codes.OK
+        answer = http.get("/readyz")
     except httpx.HTTPError:
         return False
+    return answer.is_success or read_problem(answer).get("code") == "storage_full"

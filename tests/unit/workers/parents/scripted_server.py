@@ -26,6 +26,8 @@ class ScriptedServer:
         """Path and credential of each request."""
         self.calls: Counter[str] = Counter()
         self.order = "continue"
+        self.give_up = False
+        self.adoptions: list[dict[str, Any]] = []
         self.registrations: list[dict[str, Any]] = []
         self.heartbeats: list[dict[str, Any]] = []
         self.claims: list[dict[str, Any]] = []
@@ -111,6 +113,7 @@ class ScriptedServer:
             "/attempts/att/telemetry": self._telemetry,
             "/leases/att:renew": self._renew,
             "/leases/att:release": self._release,
+            "/leases/att:adopt": self._adopt,
             "/leases/att:follow": self.follow,
             "/attempts/att/artifacts": self._declare,
         }
@@ -137,7 +140,11 @@ class ScriptedServer:
 
     def _renew(self, renewal: dict[str, Any]) -> Answer:
         self.renewals.append(renewal)
-        return 200, {"order": self.order, "acked_seq": len(self.records), "lease_seconds": 60.0}
+        return 200, {"order": self.order, "acked_seq": len(self.records), "lease_seconds": 60.0, "give_up": self.give_up}
+
+    def _adopt(self, adoption: dict[str, Any]) -> Answer:
+        self.adoptions.append(adoption)
+        return 200, {"token": "adopted-token", "slot": 0, "renew_seconds": 0.3}
 
     def _telemetry(self, batch: dict[str, Any]) -> Answer:
         if batch["first_seq"] > len(self.records) + 1:

@@ -26,7 +26,7 @@ def test_a_whole_attempt(supervise, server):
     snapshots = [record["snapshot_id"] for record in server.records if record["type"] == "snapshot"]
     assert len(snapshots) == 3
     uploaded = [artifact for artifact in server.artifacts.values() if artifact["stored"]]
-    assert [artifact["snapshot_id"] for artifact in uploaded if artifact["kind"] == "snapshot"] == snapshots
+    assert sorted(artifact["snapshot_id"] for artifact in uploaded if artifact["kind"] == "snapshot") == sorted(snapshots)
     assert uploaded[-1]["kind"] == "export"
     videos = {(artifact["name"], artifact["env_step"]) for artifact in uploaded if artifact["kind"] == "video"}
     assert videos == {(f"{at:012d}-episode-0.{ending}", at) for at in (50, 100) for ending in ("mp4", "jpg")}

@@ -1,0 +1,53 @@
+"""Whether the server's disks take writes. Asked by `/readyz`; a full disk is tried again at every question, at most once a second."""
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+from typing import Final
+
+from app.db.engine import Database
+from app.domain.errors import StorageFullError
+from app.services.blobs import BlobStore
+
+_LOOK_SECONDS: Final = 1.0
+_LOW_BYTES: Final = 2**20
+"""Free space on the disk of an SQLite database below which a write is tried: SQLite can go on for a while in the files that it has."""
+
+
+class Storage:
+    """The disks of the database and of the blobs.
+
+    Args:
+        database: Says whether its latest write found the disk full.
+        store: The blobs.
+        database_file: The file of an SQLite database; `None` for a database server, whose disk is its own business.
+    """
+
+    def __init__(self, database: Database, store: BlobStore, database_file: Path | None) -> None:
+        self._database = database
+        self._store = store
+        self._file = database_file
+        self._looked = -_LOOK_SECONDS
+        self._fault: str | None = None
+        self._lock = asyncio.Lock()
+
+    async def fault(self) -> str | None:
+        """Returns why writes cannot succeed now, as a sentence; `None` while they can."""
+        async with self._lock:
+            if time.monotonic() - self._looked >= _LOOK_SECONDS:
+                self._fault = await self._look()
+                self._looked = time.monotonic()
+        return self._fault
+
+    async def _look(self) -> str | None:
+        try:
+            if self._database.is_full or await asyncio.to_thread(self._is_low):
+                await self._database.try_to_write()
+            await asyncio.to_thread(self._store.try_out if self._store.is_full else self._store.check_room)
+        except StorageFullError as error:
+            return error.detail
+        return None
+
+    def _is_low(self) -> bool:
+        return self._file is not None and shutil.disk_usage(self._file.parent).free < _LOW_BYTES

@@ -1,0 +1,41 @@
+"""Small real disks for tests that fill one up."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def small_disk(directory: Path, kib: int) -> Iterator[Path]:
+    """Mounts a tmpfs of `kib` KiB at `directory`; skips the test where this account may not mount."""
+    directory.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(directory)]
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"needs to mount a tmpfs, which this account may not: {mounted.stderr.strip()}")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], capture_output=True, check=True)
+
+
+def fill(directory: Path, *, leave: int = 0) -> Path:
+    """Fills a small disk up to `leave` bytes; returns the file that does, whose removal empties it again."""
+    path = directory / "ballast"
+    with path.open("ab") as file:
+        while (free := _free(directory) - leave) > 0:
+            try:
+                file.write(bytes(min(free, 2**16)))
+                file.flush()
+            except OSError:
+                break
+    return path
+
+
+def _free(directory: Path) -> int:
+    disk = os.statvfs(directory)
+    return disk.f_bavail * disk.f_frsize
