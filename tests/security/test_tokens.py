@@ -79,7 +79,7 @@ async def test_revoking_a_token_revokes_what_it_made_but_workers(shared: Served)
             alive[name] = (await client.get("/api/v1/session")).status_code == 200
     assert alive == {"parent": False, "child": False, "grandchild": False, "unrelated": True}
     async with _use(shared, worker) as machine:
-        assert (await machine.post("/api/v1/leases", json={})).status_code == 422
+        assert (await machine.post("/api/v1/workers", json={})).status_code == 422
 
 
 async def test_a_token_permits_no_more_than_its_person_by_now(shared: Served) -> None:
