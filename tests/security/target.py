@@ -47,9 +47,13 @@ class Target(Stack):
 
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.prepare()
-        self.start_server()
-        self._make_attempt()
+        try:
+            self.prepare()
+            self.start_server()
+            self._make_attempt()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def start_server(self) -> None:
