@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,3 +40,13 @@ def fill(directory: Path, *, leave: int = 0) -> Path:
 def _free(directory: Path) -> int:
     disk = os.statvfs(directory)
     return disk.f_bavail * disk.f_frsize
+
+
+def may_mount() -> bool:
+    """Tells whether this account may mount a tmpfs."""
+    with tempfile.TemporaryDirectory() as directory:
+        command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", directory]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            return False
+        subprocess.run(["umount", "--lazy", directory], capture_output=True, check=True)
+        return True

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +29,8 @@ class Proxy:
         self.answers_to_lose = 0
         """Answers to claims that are still to be lost: the server acts on the request, and the connection is cut before its answer."""
         self.lost_answers = 0
+        self.delay_seconds = 0.0
+        """Time for which each piece of data is held back, both ways."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def partition(self) -> None:
@@ -68,6 +71,7 @@ class Proxy:
             back = threading.Thread(target=self._relay_answers, args=(server, client, loses), daemon=True)
             back.start()
             while data := client.recv(_CHUNK):
+                time.sleep(self.delay_seconds)
                 if self._may_pass():
                     self._mark_claim(data, loses)
                     server.sendall(data)
@@ -86,6 +90,7 @@ class Proxy:
                 if loses.is_set():
                     self.lost_answers += 1
                     break
+                time.sleep(self.delay_seconds)
                 if self._may_pass():
                     client.sendall(data)
         self._end(client, server)

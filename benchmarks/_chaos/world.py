@@ -1,0 +1,209 @@
+"""A server, a broker and a worker as real processes behind a proxy and on small disks, and the trainings that are struck."""
+
+import os
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks._chaos.curves import differences, history_of
+from tests.e2e.histories import cartpole, live_attempt
+from tests.support.disks import may_mount, small_disk
+from tests.support.proxy import Proxy, running_proxy
+from tests.support.stack import Stack, wait_for
+
+RECLAIM_SECONDS = 8.0
+SETTINGS = {
+    "PALESTRA_LEASE_SECONDS": "6",
+    "PALESTRA_RENEW_SECONDS": "1",
+    "PALESTRA_RECLAIM_SECONDS": str(RECLAIM_SECONDS),
+    "PALESTRA_HEARTBEAT_SECONDS": "0.5",
+    "PALESTRA_RING_SECONDS": "3",
+}
+WORKER_DISK_KIB = 96 * 1024
+SERVER_DISK_KIB = 160 * 1024
+MOST_DEATHS = 2
+"""Of one run within a minute: the third is taken for poison."""
+_PPO = {"name": "ppo", "rollout_steps": 128, "passes": 4, "minibatch_size": 128, "hidden_sizes": [32, 32]}
+
+
+@dataclass(slots=True)
+class Struck:
+    """A training that is, or may be, struck."""
+
+    run_id: str
+    kind: str
+    """Which of the undisturbed trainings it must equal."""
+    deaths: int = 0
+    """Strikes that ended an attempt of it."""
+    strikes: list[str] = field(default_factory=list)
+    retries: int = 0
+
+
+class World:
+    """What the program strikes.
+
+    Args:
+        stack: The processes.
+        proxy: Between worker and server.
+        env_steps: Of each training.
+        seed: Of all choices.
+    """
+
+    def __init__(self, stack: Stack, proxy: Proxy, env_steps: int, seed: int) -> None:
+        self.stack = stack
+        self.proxy = proxy
+        self.env_steps = env_steps
+        self.chance = random.Random(seed)
+        self.trainings: list[Struck] = []
+        self.faults: list[str] = []
+        """What must not be, in words."""
+        self.restarts: dict[str, int] = {}
+        """Processes that ended without having been killed here, by name."""
+        self.has_disks = False
+        self._references: dict[str, dict[str, Any]] = {}
+        self._final: set[str] = set()
+
+    # Trainings
+
+    def definition(self, kind: str, number: int) -> dict[str, Any]:
+        """Returns a definition; its score is never reached, and only tells experiments apart."""
+        changes: dict[str, Any] = {
+            "name": f"chaos {kind}",
+            "stop": {"success_score": 10_000 + number},
+            "snapshot": {"every_env_steps": 2_000},
+        }
+        if kind == "ppo":
+            changes |= {"agent": _PPO, "env": {"id": "CartPole-v1", "num_envs": 4}}
+        return cartpole(self.env_steps, **changes)
+
+    def train_undisturbed(self, seconds: float = 600) -> None:
+        """Trains each kind once without a strike; what is struck is compared with it."""
+        for kind in ("dqn", "ppo"):
+            (run,) = self.stack.submit(self.definition(kind, 0), seeds=[1])
+            self.stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", seconds, "the undisturbed run succeeds")
+            self._references[kind] = history_of(self.stack, run["id"])
+
+    def keep_busy(self, at_once: int = 3) -> None:
+        """Submits trainings until so many have not ended."""
+        while len(self.unfinished()) < at_once:
+            kind = ("dqn", "ppo")[len(self.trainings) % 2]
+            (run,) = self.stack.submit(self.definition(kind, len(self.trainings) + 1), seeds=[1])
+            self.trainings.append(Struck(run["id"], kind))
+
+    def unfinished(self) -> list[Struck]:
+        """Returns the trainings that have not ended, after a look at those that did."""
+        return [one for one in self.trainings if one.run_id not in self._final and not self._look(one)]
+
+    def in_the_middle(self, *, deadly: bool, seconds: float = 300) -> list[Struck]:
+        """Waits until a training is in its middle, and returns all that are; one that may not die again is left out."""
+
+        def ask() -> list[Struck] | None:
+            self.keep_busy()
+            return [one for one in self.unfinished() if self._is_in_the_middle(one) and not (deadly and one.deaths >= MOST_DEATHS)]
+
+        def safe() -> list[Struck] | None:
+            found = ask()
+            # A strike on all may end the attempt of each.
+            if deadly and any(one.deaths >= MOST_DEATHS and self._is_in_the_middle(one) for one in self.unfinished()):
+                return None
+            return found
+
+        return wait_for(safe, seconds, "a training is in its middle")
+
+    def finish(self, seconds: float = 900) -> None:
+        """Waits for every training's end and compares each with the undisturbed one of its kind."""
+        wait_for(lambda: not self.unfinished(), seconds, f"all trainings end: {[one.run_id for one in self.unfinished()]}")
+        for one in self.trainings:
+            found = differences(self._references[one.kind], history_of(self.stack, one.run_id))
+            if found:
+                self.faults.append(f"{one.run_id} ({one.kind}, {', '.join(one.strikes)}) differs: {'; '.join(found)}")
+
+    # Processes
+
+    def attempt_of(self, one: Struck) -> dict[str, Any] | None:
+        """Returns the live attempt of a training."""
+        return live_attempt(self.stack, one.run_id)
+
+    def processes(self, one: Struck, module: str) -> list[psutil.Process]:
+        """Returns the supervisor (`workers.supervisor`) or the trainer (`workers.child`) of a training's live attempt."""
+        attempt = self.attempt_of(one)
+        return [] if attempt is None else self.stack.module_processes(module, attempt["id"])
+
+    def restart_the_dead(self) -> None:
+        """Starts what ended by itself, as `palestra up` and service managers do, and counts it."""
+        starts = {"broker": self.stack.start_broker, "server": self.stack.start_server, "worker": self.stack.start_worker}
+        for name, start in starts.items():
+            if self.stack.processes[name].poll() is not None:
+                self.restarts[name] = self.restarts.get(name, 0) + 1
+                start()
+
+    # Private
+
+    def _look(self, one: Struck) -> bool:
+        """Returns whether a training has ended for good; retries one whose disk was full."""
+        run = self.stack.get(f"runs/{one.run_id}")
+        if run["state"] == "failed" and run["cause"] == "disk_full":
+            self.stack.post(f"runs/{one.run_id}:retry", {})
+            one.retries += 1
+            return False
+        if run["state"] in {"succeeded", "failed", "cancelled"}:
+            self._final.add(one.run_id)
+            self._check_end(one, run)
+            return True
+        return False
+
+    def _check_end(self, one: Struck, run: Mapping[str, Any]) -> None:
+        struck = ", ".join(one.strikes)
+        if run["state"] != "succeeded":
+            self.faults.append(f"{one.run_id} ({struck}) {run['state']}: {run['cause']} {run['failure']}")
+            return
+        snapshots = self.stack.get(f"runs/{one.run_id}/snapshots", limit=500)["items"]
+        if not any(row["reason"] == "finish" and row["state"] == "verified" for row in snapshots):
+            self.faults.append(f"{one.run_id} ({struck}) succeeded before its result was stored")
+
+    def _is_in_the_middle(self, one: Struck) -> bool:
+        run = self.stack.get(f"runs/{one.run_id}")
+        return run["state"] == "running" and 0.05 < run["progress"]["env_step"] / self.env_steps < 0.7 and self.attempt_of(one) is not None
+
+
+@contextmanager
+def running_world(directory: Path, env_steps: int, seed: int, database_url: str | None = None) -> Iterator[World]:
+    """Starts everything; where this account may mount, worker and server have small disks of their own."""
+    with ExitStack() as opened:
+        has_disks = may_mount()
+        if has_disks:
+            opened.enter_context(small_disk(directory / "worker", WORKER_DISK_KIB))
+            opened.enter_context(small_disk(directory / "served", SERVER_DISK_KIB))
+        served = directory / "served"
+        served.mkdir(parents=True, exist_ok=True)
+        url = database_url or f"sqlite:///{served / 'palestra.db'}"
+        stack = Stack(directory, slots=2, database_url=url, settings={**SETTINGS, "PALESTRA_ARTIFACTS_URL": f"file://{served / 'blobs'}"})
+        proxy = opened.enter_context(running_proxy(stack.port))
+        stack.worker_url = proxy.url
+        opened.enter_context(stack)
+        world = World(stack, proxy, env_steps, seed)
+        world.has_disks = has_disks
+        yield world
+
+
+def pause(seconds: float) -> None:
+    """Lets a strike last."""
+    time.sleep(seconds)
+
+
+def stop_and_continue(processes: list[psutil.Process], seconds: float) -> None:
+    """Freezes processes for a while."""
+    for process in processes:
+        process.suspend()
+    try:
+        pause(seconds)
+    finally:
+        for process in processes:
+            if process.is_running() and process.pid != os.getpid():
+                process.resume()
