@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ GIVEN = {
     "VALKEY_WORKER_PASSWORD": "secret-of-workers",
     "PALESTRA_PUBLIC_URL": "https://palestra.example.org",
 }
+WORKERS = ("worker", "worker-cpu")
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 
@@ -48,14 +50,14 @@ def environment(service: dict[str, Any]) -> dict[str, str]:
 
 
 def test_the_services_are_those_of_the_house() -> None:
-    assert set(SERVICES) == {"postgres", "valkey", "migrate", "server", "daemons", "worker"}
-    assert set(OURS) == {"migrate", "server", "daemons", "worker"}
+    assert set(SERVICES) == {"postgres", "valkey", "migrate", "server", "daemons", "worker", "worker-cpu"}
+    assert set(OURS) == {"migrate", "server", "daemons", "worker", "worker-cpu"}
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_the_settings_are_ours_and_hold_together(name: str) -> None:
-    if name == "worker":
-        assert environment(SERVICES[name]) == {}
+    if name in WORKERS:
+        assert environment(SERVICES[name]).keys() == {"MUJOCO_GL"}
         return
     settings = load_settings(environ=environment(SERVICES[name]))
     assert settings.database == "postgresql://palestra:secret-of-postgres@postgres:5432/palestra"
@@ -120,14 +122,50 @@ def test_the_commands_are_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         assert rest == ["upgrade"]
 
 
-def test_the_worker_reads_its_token_from_a_secret_file() -> None:
-    worker = SERVICES["worker"]
+@pytest.mark.parametrize("name", WORKERS)
+def test_a_worker_reads_its_token_from_a_secret_that_is_its_users_from_the_first_start_on(name: str) -> None:
+    """Line 28: a file beside the compose file belongs to whoever made it, and the worker's user could not read it."""
+    worker = SERVICES[name]
     command = worker["command"]
-    assert command[command.index("--token-file") + 1] == f"/run/secrets/{worker['secrets'][0]}"
+    (secret,) = worker["secrets"]
+    assert command[command.index("--token-file") + 1] == f"/run/secrets/{secret['source']}"
+    assert COMPOSE["secrets"][secret["source"]] == {"environment": "PALESTRA_WORKER_TOKEN"}
+    user = re.search(r"useradd --uid (\d+)", (REPOSITORY / worker["build"]["dockerfile"]).read_text())
+    assert user is not None
+    assert (secret["uid"], secret["mode"]) == (user[1], 0o400)
     assert command[command.index("--state-dir") + 1] in {volume.split(":")[1] for volume in worker["volumes"]}
     assert command[command.index("--server") + 1] == f"http://server:{load_settings(environ=environment(SERVICES['server'])).port}"
-    assert worker["profiles"] == ["gpu"]
-    assert worker["deploy"]["resources"]["reservations"]["devices"][0]["capabilities"] == ["gpu"]
+    assert worker["profiles"] == ["cpu" if name == "worker-cpu" else "gpu"]
+
+
+def test_slots_gpus_pools_and_names_of_workers_can_be_chosen() -> None:
+    """Line 28: all of them were written into the compose file."""
+    chosen = {**GIVEN, "PALESTRA_SLOTS": "4", "PALESTRA_GPUS": "0,1", "PALESTRA_POOL": "atari", "PALESTRA_WORKER_NAME": "box"}
+    command = [filled(part, chosen) for part in SERVICES["worker"]["command"]]
+    for option, value in (("--slots", "4"), ("--gpus", "0,1"), ("--pool", "atari"), ("--name", "box")):
+        assert command[command.index(option) + 1] == value
+    (device,) = SERVICES["worker"]["deploy"]["resources"]["reservations"]["devices"]
+    assert device["capabilities"] == ["gpu"]
+    assert filled(device["count"], {**chosen, "PALESTRA_GPU_COUNT": "2"}) == "2"
+    assert "--gpus" not in SERVICES["worker-cpu"]["command"]
+
+
+def test_workers_of_other_machines_reach_the_broker_where_they_are_told_to() -> None:
+    """Line 28: the address that they are told was a name that only the compose network knows, and no port was published."""
+    chosen = {**GIVEN, "PALESTRA_BROKER_HOST": "10.0.0.5", "PALESTRA_BROKER_BIND": "10.0.0.5"}
+    told = urlsplit(filled(SERVICES["server"]["environment"]["PALESTRA_WORKER_BROKER_URL"], chosen))
+    (published,) = SERVICES["valkey"]["ports"]
+    assert filled(published, chosen) == f"{told.hostname}:{told.port}:6379"
+    assert filled(published) == "127.0.0.1:6379:6379"
+
+
+def test_the_workers_image_has_the_environments_of_the_extras() -> None:
+    """Line 28: a worker of the image knew Gymnasium's own environments only."""
+    extras = filled(SERVICES["worker"]["build"]["args"]["EXTRAS"]).split(",")
+    assert {"atari", "box2d", "mujoco", "sb3"} <= set(extras)
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(extras) <= set(declared)
+    assert f"ARG EXTRAS={','.join(extras)}\n" in (REPOSITORY / "Dockerfile.worker").read_text()
 
 
 def test_the_server_s_health_check_asks_a_route_that_exists() -> None:
@@ -148,7 +186,8 @@ def test_everybody_waits_for_what_they_need() -> None:
             "migrate": {"condition": "service_completed_successfully"},
             "valkey": {"condition": "service_healthy"},
         }
-    assert SERVICES["worker"]["depends_on"] == {"server": {"condition": "service_healthy"}}
+    for name in WORKERS:
+        assert SERVICES[name]["depends_on"] == {"server": {"condition": "service_healthy"}}
     for name in ("postgres", "valkey", "server"):
         assert SERVICES[name]["healthcheck"]["test"]
 
@@ -168,7 +207,7 @@ def test_volumes_and_secrets_that_are_named_exist() -> None:
         for volume in service.get("volumes", []):
             assert volume.split(":")[0] in COMPOSE["volumes"], name
         for secret in service.get("secrets", []):
-            assert secret in COMPOSE["secrets"], name
+            assert secret["source"] in COMPOSE["secrets"], name
 
 
 @pytest.mark.parametrize("name", ["Dockerfile.server", "Dockerfile.worker"])
@@ -190,6 +229,11 @@ def test_docker_compose_reads_the_file() -> None:
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode != 0:
         pytest.skip("docker compose is not installed here")
     done = subprocess.run(
-        [docker, "compose", "--profile", "gpu", "config", "--quiet"], cwd=REPOSITORY, env=GIVEN, capture_output=True, text=True, check=False
+        [docker, "compose", "--profile", "gpu", "--profile", "cpu", "config", "--quiet"],
+        cwd=REPOSITORY,
+        env=GIVEN,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
