@@ -12,11 +12,11 @@ STAMPS := .setup
 NODE := .ci/tools/with-node.sh
 FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/scripts frontend/tsconfig.json \
 	frontend/postcss.config.cjs -type f 2>/dev/null)
-BENCHMARKS := $(filter-out _% training learning reached,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS := $(filter-out _% training learning reached chaos,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help demo up test test-slow acceptance check bench bench-peers learning format clean
+.PHONY: help demo up test test-slow acceptance check bench bench-peers chaos learning reference format clean
 
 help:
 	@echo "make demo        three seeds of DQN on CartPole through the whole of Palestra; stops by itself"
@@ -24,9 +24,11 @@ help:
 	@echo "make test        all tests: backend, frontend, browser"
 	@echo "make test-slow   long trainings and soaks"
 	@echo "make acceptance  the 197 rows of the five seed documents, a tick per row"
+	@echo "make reference   writes docs/definition.md anew, from the schema"
 	@echo "make check       formatters, linters, types, import rules"
 	@echo "make bench       benchmarks; prints figures and ratios"
 	@echo "make bench-peers throughput of whole trainings beside other libraries, which are installed for it (TRAINING='--tasks ppo')"
+	@echo "make chaos       100 strikes on trainings, each compared with an undisturbed one (CHAOS='--strikes 20')"
 	@echo "make learning    trains the presets of examples/learning over 5 seeds; prints what each reaches (LEARNING='--only NAME')"
 
 demo: $(STAMPS)/run $(STAMPS)/frontend
@@ -57,8 +59,14 @@ bench: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 bench-peers: $(STAMPS)/peers
 	@$(BIN)/python -m benchmarks.training $(TRAINING)
 
+chaos: $(STAMPS)/dev
+	@$(BIN)/python -m benchmarks.chaos $(CHAOS)
+
 learning: $(STAMPS)/dev
 	@$(BIN)/python -m benchmarks.learning $(LEARNING)
+
+reference: $(STAMPS)/dev
+	@$(BIN)/python .ci/tools/definition_reference.py > docs/definition.md
 
 format: $(STAMPS)/dev $(STAMPS)/npm
 	$(BIN)/ruff format .

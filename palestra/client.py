@@ -31,7 +31,7 @@ from palestra.contract.resources import (
     SubmittedExperiment,
     WorkerView,
 )
-from palestra.contract.states import FINAL_JOB_STATES, RunState
+from palestra.contract.states import FINAL_JOB_STATES, JobState, RunState
 from palestra.downloads import StoredFile, choose_snapshot, file_of_artifact, files_of_export, files_of_snapshot, safe_name, store
 
 FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
@@ -384,9 +384,16 @@ class Client:
                 return
             time.sleep(period)
 
-    def wait(self, job_id: str, *, period: float = 0.5) -> JobView:
-        """Returns the job once it ended."""
-        while (job := self.job(job_id)).state not in FINAL_JOB_STATES:
+    def wait(self, job_id: str, *, period: float = 0.5, paused: bool = False) -> JobView:
+        """Returns the job once it ended.
+
+        Args:
+            job_id: Job.
+            period: Seconds between two looks.
+            paused: Return it once it is paused, too.
+        """
+        awaited = FINAL_JOB_STATES | {JobState.PAUSED} if paused else FINAL_JOB_STATES
+        while (job := self.job(job_id)).state not in awaited:
             time.sleep(period)
         return job
 

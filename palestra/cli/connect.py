@@ -22,8 +22,14 @@ TokenFile = Annotated[Path | None, typer.Option("--token-file", envvar="PALESTRA
 Json = Annotated[bool, typer.Option("--json", envvar="PALESTRA_JSON", help="Answer in JSON, for programs.")]
 
 
-def connect(server: str | None, token_file: Path | None) -> Client:
+def connect(server: str | None = None, token_file: Path | None = None) -> Client:
     """Returns a client for the server that is meant.
+
+    Args:
+        server: Its address; `None` takes that of the Palestra that runs in this directory or one above,
+            else that of the latest `palestra login`.
+        token_file: File with the API token; `None` takes the variable `PALESTRA_TOKEN`, else the token
+            that belongs to the server.
 
     Raises:
         CommandError: If no server or no token is known; tells how to name one.

@@ -39,10 +39,22 @@ def register(app: typer.Typer) -> None:
     app.command("test")(try_out)
 
 
-def pause(target: Target, reason: Reason = "", server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+def pause(
+    target: Target,
+    reason: Reason = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has saved its snapshot and stopped.")] = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
     """Ends a training with a snapshot, from which `palestra resume` goes on."""
     with connect(server, token_file) as client:
-        _act(client, client.pause, "pause", target, reason=reason, as_json=json)
+
+        def action(job_id: str, reason: str) -> JobView:
+            job = client.pause(job_id, reason)
+            return client.wait(job_id, paused=True) if wait else job
+
+        _act(client, action, "pause", target, reason=reason, as_json=json)
 
 
 def resume(

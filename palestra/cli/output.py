@@ -92,6 +92,12 @@ def show(shown: Table) -> None:
     _Console(highlight=False, width=max(width, out.width)).print(shown)
 
 
+def show_ids(rows: Sequence[Any]) -> None:
+    """Prints the ID of each row, one per line."""
+    for row in rows:
+        out.out(row.id, highlight=False)
+
+
 def state(value: str) -> Text:
     """Returns a state in its colour."""
     return Text(str(value), STATE_STYLES.get(str(value), "default"))

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import cause_of, emit_json, emit_json_line, held_up, number, out, short, show, state, table, visible
+from palestra.cli.output import cause_of, emit_json, emit_json_line, held_up, number, out, short, show, show_ids, state, table, visible
 from palestra.client import FINAL_RUN_STATES, Client
 from palestra.contract.resources import ExperimentView, JobView
 
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")]
+Ids = Annotated[bool, typer.Option("--ids", help="IDs alone, one per line, for scripts.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +26,7 @@ def experiments(
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
     archived: Annotated[bool, typer.Option("--archived", help="The archived ones instead.")] = False,
     limit: Limit = 50,
+    ids: Ids = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -32,6 +34,8 @@ def experiments(
     """Lists experiments, newest first."""
     with connect(server, token_file) as client:
         rows = list(islice(client.experiments(state=only, text=text, archived=archived), limit))
+    if ids:
+        return show_ids(rows)
     if json:
         return emit_json(rows)
     cells = [
@@ -63,6 +67,7 @@ def runs(
     experiment: Annotated[str | None, typer.Argument(metavar="EXPERIMENT", help="ID of an experiment.")] = None,
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
     limit: Limit = 50,
+    ids: Ids = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -70,6 +75,8 @@ def runs(
     """Lists runs, newest first."""
     with connect(server, token_file) as client:
         rows = list(islice(client.runs(experiment, state=only), limit))
+    if ids:
+        return show_ids(rows)
     if json:
         return emit_json(rows)
     cells = [
@@ -92,6 +99,7 @@ def jobs(
     target: Annotated[str | None, typer.Argument(metavar="EXPERIMENT|RUN", help="Only jobs of this one.")] = None,
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
     limit: Limit = 50,
+    ids: Ids = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -100,6 +108,8 @@ def jobs(
     run = target if target and target.startswith("run_") else None
     with connect(server, token_file) as client:
         rows = list(islice(client.jobs(run_id=run, experiment_id=None if run else target, state=only), limit))
+    if ids:
+        return show_ids(rows)
     if json:
         return emit_json(rows)
     cells = [(*_job_cells(row), short(cause_of(row.cause, row.failure))) for row in rows]

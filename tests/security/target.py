@@ -47,13 +47,9 @@ class Target(Stack):
 
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
-        try:
-            self.prepare()
-            self.start_server()
-            self._make_attempt()
-        except BaseException:
-            self.__exit__()
-            raise
+        self.prepare()
+        self.start_server()
+        self._make_attempt()
         return self
 
     def start_server(self) -> None:

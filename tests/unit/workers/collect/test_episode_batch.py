@@ -62,7 +62,7 @@ def test_padded_arrays_reach_to_the_specs_longest_episode() -> None:
     assert made.padded_agent_infos["mean"].shape == (2, 4, 2)
     assert made.padded_agent_infos["hidden"]["h"].tolist() == [[0, 1, 2, 0], [3, 4, 0, 0]]
     assert batch(env_spec=EnvSpec()).padded_rewards.shape == (2, 3)
-    with pytest.raises(ValueError, match="an episode has 3 steps, more than .*, 2"):
+    with pytest.raises(ValueError, match=r"an episode has 3 steps, more than .*, 2"):
         _ = batch(env_spec=EnvSpec(max_episode_length=2)).padded_rewards
 
 

@@ -1,0 +1,99 @@
+"""Line 28: every block of README and docs is run by a test, or says what it needs and is parsed."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from palestra.contract.options import Submission
+from tests.support.documents import PAGES, REPOSITORY, Block, blocks_of
+
+NEEDS = {"docker", "a GPU", "another machine", "make", "another version of Palestra"}
+"""What a block may need that no test has."""
+LANGUAGES = {"sh", "python", "yaml", "toml", "json", "text", "mermaid", "nginx", "caddyfile", ""}
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+NOT_RUN = [block for block in BLOCKS if block.needs is not None]
+
+
+def name_of(block: Block) -> str:
+    return f"{block.page}:{block.line}"
+
+
+def test_every_block_has_a_language_and_says_what_it_needs() -> None:
+    assert {block.language for block in BLOCKS} <= LANGUAGES
+    assert {block.needs for block in NOT_RUN} <= NEEDS, "a new need: think of a test that has it"
+    unmarked = [
+        name_of(block)
+        for block in BLOCKS
+        if block.needs is None and re.search(r"docker|nvidia|^make ", block.text, re.MULTILINE) and block.language == "sh"
+    ]
+    assert unmarked == []
+
+
+@pytest.mark.parametrize("block", NOT_RUN, ids=name_of)
+def test_a_block_that_is_not_run_can_be_read(block: Block) -> None:
+    if block.language != "sh":
+        return
+    subprocess.run(["sh", "-n"], input=block.text, text=True, check=True, timeout=20)
+    for command in commands_in(block.text):
+        check_command(command)
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "yaml"], ids=name_of)
+def test_documents_in_blocks_are_submissions(block: Block) -> None:
+    document = yaml.safe_load(block.text)
+    Submission.model_validate_json(__import__("json").dumps(document if "definition" in document else {"definition": document}))
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Returns the calls of our command and of make in a block, words apart."""
+    joined = re.sub(r"<<'?(\w+)'?.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL).replace("\\\n", " ")
+    found = []
+    for line in joined.splitlines():
+        words = shlex.split(line.split(" | ")[0], comments=True)
+        while words and (words[0] in {"docker", "compose", "exec", "-T", "server"} or "=" in words[0]):
+            words = words[1:]
+        if words and Path(words[0]).name in {"palestra", "make"}:
+            found.append(words)
+    return found
+
+
+def check_command(words: list[str]) -> None:
+    """Checks that a command and its options exist."""
+    if words[0] == "make":
+        targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+        assert words[1] in targets, words
+        return
+    depth = 2 if words[1] == "db" else 1
+    usage = help_of(tuple(words[1 : 1 + depth]))
+    for option in (word.split("=")[0] for word in words if word.startswith("--")):
+        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", usage), f"palestra {words[1]} knows no {option}"
+
+
+@cache
+def help_of(command: tuple[str, ...]) -> str:
+    call = [sys.executable, "-m", "palestra.cli", *command, "--help"]
+    return subprocess.run(call, capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY).stdout
+
+
+def test_the_reference_is_what_the_schema_says() -> None:
+    made = subprocess.run(
+        [sys.executable, ".ci/tools/definition_reference.py"], capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY
+    ).stdout
+    assert made == (REPOSITORY / "docs" / "definition.md").read_text(encoding="utf-8"), "run make reference"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
+            assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_bash_is_there_for_the_blocks() -> None:
+    assert shutil.which("bash")

@@ -1,0 +1,54 @@
+"""Line 28: the shell blocks of README and docs run as they stand, in the order given, beside a `palestra up`."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.ups import Up
+from tests.support.documents import REPOSITORY, blocks_of
+from tests.support.stack import bare_environment
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
+PAGES = ("README.md", "docs/training.md", "docs/guide.md")
+
+
+@pytest.fixture
+def served(directory: Path) -> Iterator[Path]:
+    """A directory like a checkout after its set-up, in which Palestra serves."""
+    shutil.copytree(REPOSITORY / "examples", directory / "examples")
+    (directory / ".venv").symlink_to(sys.prefix)
+    up = Up(directory, "--port", "0", "--slots", "2")
+    try:
+        up.ready()
+        yield directory
+    finally:
+        up.stop()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_blocks_of_a_page_run(page: str, served: Path) -> None:
+    blocks = [block for block in blocks_of(REPOSITORY / page) if block.needs is None and block.language in {"sh", "python"}]
+    if page == "docs/training.md":
+        blocks = [block for block in blocks if block.language == "sh"]  # its Python is one program, which test_docs runs
+    parts = [f"echo '== {block.page}:{block.line}' >&2\n{_as_shell(block.language, block.text)}" for block in blocks]
+    environment = {**bare_environment(), "PATH": f"{served / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", "\n".join(parts)],
+        cwd=served,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=840,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
+
+
+def _as_shell(language: str, text: str) -> str:
+    return text if language == "sh" else f"python - <<'END_OF_PYTHON'\n{text}END_OF_PYTHON\n"
