@@ -19,7 +19,7 @@ from palestra.contract import advice
 from palestra.contract.definition import RlDefinition, definition_hash, experiment_id, identity_hash
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import new_id
-from palestra.contract.options import Submission
+from palestra.contract.options import JobOptions, Submission
 from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
@@ -62,7 +62,7 @@ async def submit(session: Session, principal: Principal, submission: Submission)
     warnings = advice.warnings_of(submission.definition, submission.options)
     kept = () if new else await unapplied.warnings_of(session, experiment, submission.options, {run.id for run in added})
     detail = await _detail(session, experiment)
-    return SubmittedExperiment(**dict(detail), warnings=[*warnings, *kept]), new
+    return SubmittedExperiment(**{**dict(detail), "warnings": [*warnings, *kept]}), new
 
 
 def _row(principal: Principal, submission: Submission) -> dict[str, object]:
@@ -162,7 +162,8 @@ async def _find(session: Session, principal: Principal, experiment_id: str) -> E
 
 async def _detail(session: Session, experiment: Experiment) -> ExperimentDetail:
     (view,) = await views.experiment_views(session, [experiment])
-    return ExperimentDetail(**dict(view), definition=views.definition_of(experiment))
+    definition = views.definition_of(experiment)
+    return ExperimentDetail(**dict(view), definition=definition, warnings=list(advice.warnings_of(definition, JobOptions())))
 
 
 def _audit(session: Session, principal: Principal, experiment: Experiment, action: str) -> None:

@@ -37,7 +37,7 @@ describe("a score", () => {
   it("of an experiment with one run stands alone in the list", () => {
     const latest_evaluation = { runs: 1, metric: null, mean: 401.9, stdev: null, min: 401.9, max: 401.9 };
     const cell = experimentColumns("light").find((column) => column.id === "score")?.cell;
-    const text = shown(cell?.({ latest_evaluation } as Experiment)).textContent;
+    const text = shown(cell?.({ latest_evaluation, failures: [] as Experiment["failures"] } as Experiment)).textContent;
     expect(text).toBe("401.9n = 1 run");
   });
 

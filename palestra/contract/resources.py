@@ -149,13 +149,12 @@ class ExperimentDetail(ExperimentView):
     """An experiment with its whole definition."""
 
     definition: Definition
+    warnings: list[SubmissionWarning] = Field(default_factory=list)
+    """What the user should know of the definition."""
 
 
 class SubmittedExperiment(ExperimentDetail):
-    """Answer to a submission."""
-
-    warnings: list[SubmissionWarning] = Field(default_factory=list)
-    """What the user should know: of the definition, and of options that were not applied."""
+    """Answer to a submission; its warnings tell of options that were not applied, too."""
 
 
 class RunView(View):

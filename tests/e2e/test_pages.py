@@ -8,15 +8,17 @@ from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, StorageState, async_playwright, expect
 
 from app.db.models import Membership
 from app.services import access
-from palestra.contract.states import Cause, Outcome
+from palestra.contract.states import Cause, Outcome, RunState
+from palestra.contract.work_order import Failure
 from tests.app.api.serving import Served, serve
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support import records
 from tests.support.listening import listening
+from tests.support.storing import Storing
 from tests.support.training import evaluations, train
 from tests.support.world import World, definition
 
@@ -39,6 +41,8 @@ class Site:
     """Experiment with one run of one evaluation of one episode."""
     run: str
     """Run with a curve."""
+    login: StorageState | None = None
+    """Cookies of the one login."""
 
     async def link(self) -> str:
         """Returns a new login link."""
@@ -48,16 +52,19 @@ class Site:
             code = await access.make_link(session, membership, 3_600)
         return f"{self.url}/login#code={code}"
 
-    async def stranger(self) -> Page:
-        """Returns a page that is not logged in."""
-        context = await self.browser.new_context(base_url=self.url, viewport={"width": 1440, "height": 900})
+    async def stranger(self, state: StorageState | None = None) -> Page:
+        """Returns a page that is not logged in, or one with the cookies of a login."""
+        context = await self.browser.new_context(base_url=self.url, viewport={"width": 1440, "height": 900}, storage_state=state)
         return await context.new_page()
 
     async def page(self, path: str) -> Page:
-        """Returns a page that is logged in."""
-        page = await self.stranger()
-        await page.goto(await self.link())
-        await page.wait_for_url("**/experiments**")
+        """Returns a page that is logged in; all share one login, since an address has but ten a minute."""
+        if self.login is None:
+            first = await self.stranger()
+            await first.goto(await self.link())
+            await first.wait_for_url("**/experiments**")
+            self.login = await first.context.storage_state()
+        page = await self.stranger(self.login)
         await page.goto(path)
         return page
 
@@ -138,6 +145,46 @@ async def _tooltip_at_end(page: Page) -> str:
     await over.hover(position={"x": box["width"] - 2, "y": box["height"] / 2})
     await expect(over.locator("small").first).to_be_visible()
     return await over.inner_text()
+
+
+async def test_a_failure_is_the_first_thing_on_its_pages_and_can_be_tried_again(site: Site) -> None:
+    """Lines 15.22 and 15.8: the page of an experiment never said why its runs failed, and nothing tried them again."""
+    world = site.served.world
+    worker = (await world.register(slots=1, name="broken")).worker_id
+    broken, _ = await world.submit(definition(name="Broken", loop={"env_steps": 1_002}))
+    (job,) = await world.jobs(experiment_id=broken.id)
+    order = (await world.start(job.id, worker)).work_order
+    failure = Failure(message="The environment raised KeyError: 'pole'. Mend its step().", traceback="File env.py, line 3")
+    await world.release(order.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION, failure=failure)
+    page = await site.page("/experiments")
+    await expect(page.get_by_role("row").filter(has_text="Broken")).to_contain_text("The environment raised KeyError")
+    await page.goto(f"/experiments/{broken.id}")
+    await expect(page.get_by_role("alert")).to_contain_text("1 run failed: user exception")
+    await page.get_by_role("link", name="Look at the run").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Mend its step().")
+    await page.get_by_role("button", name="Retry").click()
+    await page.get_by_role("menuitem", name="From the newest snapshot").click()
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    await expect(page.get_by_text("attempt 1 ended: user exception")).to_have_count(0)
+    assert (await world.run(order.runs[0].run_id)).state is RunState.QUEUED
+
+
+async def test_what_a_run_left_is_downloaded(site: Site, tmp_path: Path) -> None:
+    """Line 15.23: results could not be fetched."""
+    served = site.served
+    (attempt,) = (await served.world.run(site.run)).attempts
+    place = (site.run, attempt.job_id, attempt.worker_id, attempt.id)
+    await Storing(served.world, served.database, served.app.state.store, tmp_path, *place).put("policy.onnx", b"the policy")
+    page = await site.page(f"/runs/{site.run}?tab=files")
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Download policy.onnx").click()
+    stored = await (await download.value).path()
+    assert stored.read_bytes() == b"the policy"
+    await page.goto(f"/runs/{site.run}?tab=evaluations")
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="CSV").click()
+    table = (await (await download.value).path()).read_text("utf-8").splitlines()
+    assert [line.split(",")[8] for line in table] == ["mean", "100", "200", "294"]
 
 
 async def test_a_stranger_is_told_how_to_get_in(site: Site) -> None:

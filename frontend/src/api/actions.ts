@@ -27,6 +27,18 @@ export function actOnJob(jobId: string, verb: JobVerb): Promise<Job> {
   return post<Job>(`/jobs/${jobId}:${verb}`, {});
 }
 
+/** Where a retry begins: at the newest stored snapshot, or at the start of the run. */
+export type Origin = "newest" | "start";
+
+/** Goes on with a paused job under the code that the workers have, where that is not the experiment's. */
+export function resumeWithOtherCode(jobId: string): Promise<Job> {
+  return post<Job>(`/jobs/${jobId}:resume`, { allow_code_change: true });
+}
+
+export function retryRun(runId: string, origin: Origin, otherCode = false): Promise<Job> {
+  return post<Job>(`/runs/${runId}:retry`, { origin, ...(otherCode ? { allow_code_change: true } : {}) });
+}
+
 export function submitJob(runId: string, schedule: Schedule): Promise<Job> {
   return post<Job>(`/runs/${runId}/jobs`, { schedule });
 }

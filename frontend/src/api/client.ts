@@ -20,6 +20,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether a refusal is of code that differs from the experiment's, which a person may allow. */
+export function isCodeChange(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.code === "code_changed";
+}
+
 let csrfToken: string | null = null;
 
 /** Keeps the login's CSRF token for the changes to come. */

@@ -1,6 +1,6 @@
 /** What the dashboard reads, one query per resource. The live stream writes into the same cache. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { get, post } from "./client";
+import { address, get, post } from "./client";
 import type * as t from "./types";
 
 export interface ExperimentFilter {
@@ -24,6 +24,7 @@ export const keys = {
   run: (id: string) => ["run", id] as const,
   evaluations: (id: string) => ["run", id, "evaluations"] as const,
   snapshots: (id: string) => ["run", id, "snapshots"] as const,
+  files: (id: string) => ["run", id, "files"] as const,
   videos: (id: string) => ["run", id, "videos"] as const,
   seriesNames: (id: string) => ["run", id, "series"] as const,
   provenance: (id: string) => ["run", id, "provenance"] as const,
@@ -126,6 +127,20 @@ export function videosQuery(id: string) {
     queryFn: ({ signal }) =>
       everyPage<t.Artifact>(`/runs/${id}/artifacts`, { kind: "video", limit: 500, sort: "name" }, signal),
   });
+}
+
+/** Exports and other files; those of snapshots are listed with their snapshot. */
+export function filesQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.files(id),
+    queryFn: ({ signal }) =>
+      everyPage<t.Artifact>(`/runs/${id}/artifacts`, { limit: 500, sort: "-created_at" }, signal),
+  });
+}
+
+/** Where a stored file is downloaded from. */
+export function contentAddress(artifactId: string): string {
+  return address(`/artifacts/${artifactId}/content`);
 }
 
 export function seriesNamesQuery(id: string) {

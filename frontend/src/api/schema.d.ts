@@ -2692,6 +2692,11 @@ export interface components {
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
+            /**
+             * Warnings
+             * @description What the user should know of the definition.
+             */
+            warnings?: components["schemas"]["SubmissionWarning"][];
         };
         /**
          * ExperimentStats
@@ -5654,7 +5659,7 @@ export interface components {
         };
         /**
          * SubmittedExperiment
-         * @description Answer to a submission.
+         * @description Answer to a submission; its warnings tell of options that were not applied, too.
          */
         SubmittedExperiment: {
             /**
@@ -5713,7 +5718,7 @@ export interface components {
             state: components["schemas"]["RunState"];
             /**
              * Warnings
-             * @description What the user should know: of the definition, and of options that were not applied.
+             * @description What the user should know of the definition.
              */
             warnings?: components["schemas"]["SubmissionWarning"][];
         };

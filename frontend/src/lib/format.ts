@@ -138,3 +138,8 @@ export function shortId(id: string): string {
 export function scheduleName(schedule: string): string {
   return schedule.replaceAll("_", " ");
 }
+
+/** A cause in words: `user exception`. */
+export function causeName(cause: string): string {
+  return cause.replaceAll("_", " ");
+}

@@ -2,7 +2,8 @@
  * The fence chain of a run, decided as the server decides it: the newest training attempt and the snapshots it goes back to.
  * An attempt that resumed from a snapshot continues that snapshot's history and supersedes all that lies beyond it.
  */
-import type { RunDetail, Schedule, Snapshot } from "@/api/types";
+import { trainingAttempts } from "@/api/schedules";
+import type { RunDetail, Snapshot } from "@/api/types";
 
 export interface Position {
   envStep: number;
@@ -23,13 +24,6 @@ function earlier(one: Position | null, other: Position | null): Position | null 
   return one.update <= other.update ? one : other;
 }
 
-const TRAINING: ReadonlySet<Schedule> = new Set<Schedule>([
-  "train",
-  "train_and_evaluate",
-  "continuous_train_and_evaluate",
-  "test",
-]);
-
 /** Returns the chain, or `null` where it goes back to a snapshot that is not in the list. */
 export function fenceChain(
   run: Pick<RunDetail, "id" | "attempts" | "jobs">,
@@ -37,9 +31,9 @@ export function fenceChain(
 ): Chain | null {
   const runId = run.id;
   const bySnapshot = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
-  const jobs = new Set(run.jobs.filter((job) => TRAINING.has(job.schedule)).map((job) => job.id));
-  const training = run.attempts.filter((attempt) => jobs.has(attempt.job_id));
-  const links = new Map(training.map((attempt) => [attempt.fences[runId] ?? 0, attempt.resumed_from[runId] ?? null]));
+  const links = new Map(
+    trainingAttempts(run).map((attempt) => [attempt.fences[runId] ?? 0, attempt.resumed_from[runId] ?? null]),
+  );
   links.delete(0);
   const newest = Math.max(0, ...links.keys());
   const counted = new Map<number, Position | null>();

@@ -16,6 +16,7 @@ export { default as IconCircleX } from "@tabler/icons-react/dist/esm/icons/IconC
 export { default as IconClockHour4 } from "@tabler/icons-react/dist/esm/icons/IconClockHour4.mjs";
 export { default as IconCopy } from "@tabler/icons-react/dist/esm/icons/IconCopy.mjs";
 export { default as IconDots } from "@tabler/icons-react/dist/esm/icons/IconDots.mjs";
+export { default as IconDownload } from "@tabler/icons-react/dist/esm/icons/IconDownload.mjs";
 export { default as IconEqual } from "@tabler/icons-react/dist/esm/icons/IconEqual.mjs";
 export { default as IconFlask } from "@tabler/icons-react/dist/esm/icons/IconFlask.mjs";
 export { default as IconHourglassLow } from "@tabler/icons-react/dist/esm/icons/IconHourglassLow.mjs";

@@ -283,3 +283,12 @@ async def test_options_that_were_not_applied_are_told(world: World) -> None:
     assert [(job.priority, job.resources.gpus) for job in added] == [(5, 2)], "the new seed has them"
     same, _ = await world.submit(seeds=[0, 1], priority=3)
     assert same.warnings == []
+
+
+async def test_what_a_definition_disappoints_in_is_told_with_the_experiment_too(world: World) -> None:
+    """Line 15.26: the warnings were in the answer to the submission alone, which nobody sees again."""
+    document = definition(agent={"name": "dqn", "learning_starts": 20_000})
+    submitted, _ = await world.submit(document)
+    async with world.database.read() as session:
+        read = await experiments.get(session, world.admin, submitted.id)
+    assert [one.code for one in read.warnings] == [one.code for one in submitted.warnings] != []

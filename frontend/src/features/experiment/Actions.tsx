@@ -2,11 +2,21 @@ import { Button, Menu, Modal } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { actOnJob, archive, type JobVerb, unarchive } from "@/api/actions";
+import { actOnJob, archive, type JobVerb, retryRun, unarchive } from "@/api/actions";
+import { isCodeChange } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Experiment, Run } from "@/api/types";
 import { plural } from "@/lib/format";
-import { IconArchive, IconArchiveOff, IconBan, IconDots, IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
+import {
+  IconArchive,
+  IconArchiveOff,
+  IconBan,
+  IconDots,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconRefresh,
+} from "@/ui/icons";
+import { OtherCode } from "@/ui/OtherCode";
 import { undoable } from "@/ui/undo";
 
 const PAUSABLE = ["running", "queued"];
@@ -16,15 +26,14 @@ const CANCELLABLE = ["running", "queued", "paused"];
 export function Actions({ experiment, runs }: { experiment: Experiment; runs: readonly Run[] }) {
   const client = useQueryClient();
   const [asking, setAsking] = useState(false);
+  const [refusal, setRefusal] = useState<string | null>(null);
   const inStates = (states: readonly string[]) =>
     runs.filter((run) => states.includes(run.state) && run.job_id !== null);
   const refresh = () => client.invalidateQueries({ queryKey: keys.experiment(experiment.id) });
   const act = useMutation({
-    mutationFn: async ({ verb, of }: { verb: JobVerb; of: readonly Run[] }) => {
+    mutationFn: ({ verb, of }: { verb: JobVerb; of: readonly Run[] }) => {
       const jobs = new Set(of.flatMap((run) => run.job_id ?? [])); // the runs of a pack are of one job
-      const results = await Promise.allSettled([...jobs].map((job) => actOnJob(job, verb)));
-      const refused = results.find((one) => one.status === "rejected");
-      if (refused) throw refused.reason;
+      return each([...jobs], (job) => actOnJob(job, verb));
     },
     onSettled: refresh,
     onError: (error) => notifications.show({ color: "red", title: "Not all of it worked", message: error.message }),
@@ -37,6 +46,15 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
       away
         ? undoable("Archived: the list shows it only among the archived ones", () => put.mutate(false))
         : undoable("Back in the list", () => put.mutate(true)),
+  });
+  const failed = runs.filter((run) => run.state === "failed");
+  const again = useMutation({
+    mutationFn: (otherCode: boolean) => each(failed, (run) => retryRun(run.id, "newest", otherCode)),
+    onSettled: refresh,
+    onError: (error) =>
+      isCodeChange(error)
+        ? setRefusal(error.message)
+        : notifications.show({ color: "red", title: "Not all of it worked", message: error.message }),
   });
   const pausable = inStates(PAUSABLE);
   const resumable = inStates(["paused"]);
@@ -71,6 +89,18 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
           Resume {resumable.length}
         </Button>
       )}
+      {failed.length > 0 && (
+        <Button
+          variant="default"
+          leftSection={<IconRefresh size={15} />}
+          loading={again.isPending}
+          title="Each goes on from its newest snapshot, or begins anew where it has none"
+          onClick={() => again.mutate(false)}
+        >
+          Retry {failed.length} failed
+        </Button>
+      )}
+      <OtherCode refusal={refusal} onClose={() => setRefusal(null)} onAllow={() => again.mutate(true)} />
       <Menu>
         <Menu.Target>
           <Button variant="default" px={8} aria-label="More actions">
@@ -115,4 +145,11 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
       </Modal>
     </>
   );
+}
+
+/** Asks for all of them, behind a refusal too, and then tells the first refusal. */
+async function each<Item>(items: readonly Item[], ask: (item: Item) => Promise<unknown>): Promise<void> {
+  const results = await Promise.allSettled(items.map(ask));
+  const refused = results.find((one) => one.status === "rejected");
+  if (refused) throw refused.reason;
 }

@@ -18,6 +18,7 @@ import { Actions } from "./Actions";
 import { DefinitionPanel } from "./DefinitionPanel";
 import { EvaluationPanel } from "./EvaluationPanel";
 import classes from "./ExperimentPage.module.css";
+import { AdviceBanner, FailuresBanner } from "./FailuresBanner";
 import { RunsPanel } from "./RunsPanel";
 import type { ChangeSearch, ExperimentSearch } from "./search";
 import { useFreshExperiment } from "./useFreshExperiment";
@@ -70,6 +71,8 @@ function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[
       facts={<PageFacts experiment={experiment} runs={runs} />}
       actions={<Actions experiment={experiment} runs={runs} />}
     >
+      <FailuresBanner experiment={experiment} />
+      <AdviceBanner experiment={experiment} />
       <div className={classes.columns}>
         <div className={classes.main}>
           <EvaluationPanel experiment={experiment} runs={runs} search={search} change={change} />

@@ -84,7 +84,8 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
 function Tile({ run, words, color }: { run: Run; words: Reading; color: string }) {
   const score = run.latest_evaluation ? scoreOf(run.latest_evaluation, words) : null;
   const { share, text, hint } = progressOf({ state: run.state, cause: run.cause, fraction: run.progress.fraction });
-  const title = `seed ${run.seed}: ${run.state}, ${hint ?? text}${score === null ? "" : `, latest evaluation ${value(score)}`}`;
+  const why = run.failure === null ? "" : `, ${run.failure.message}`;
+  const title = `seed ${run.seed}: ${run.state}${why}, ${hint ?? text}${score === null ? "" : `, latest evaluation ${value(score)}`}`;
   return (
     <li>
       <Link

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { type Reading, scoreOf } from "@/api/definition";
 import type { Evaluation, Run } from "@/api/types";
-import { compact, count, duration, toNumber, value } from "@/lib/format";
+import { causeName, compact, count, duration, toNumber, value } from "@/lib/format";
 import { progressOf } from "@/lib/progress";
 import { Dot, ProgressBar } from "@/ui/Bits";
 import type { Column } from "@/ui/DataTable";
@@ -21,7 +21,7 @@ export function runColumns(
     {
       id: "seed",
       header: "Seed",
-      width: 80,
+      width: 74,
       sort: (run) => run.seed,
       cell: (run) => (
         <span className={classes.seedCell}>
@@ -59,7 +59,7 @@ export function runColumns(
     {
       id: "latest",
       header: "Latest evaluation",
-      width: 164,
+      width: 156,
       align: "right",
       sort: (run) => toNumber(run.latest_evaluation?.mean ?? LOW),
       cell: (run) => {
@@ -111,6 +111,14 @@ function ending(run: Run) {
 }
 
 function RunProgress({ run, words }: { run: Run; words: Reading }) {
+  if (run.state === "failed") {
+    const why = run.failure?.message ?? (run.cause === null ? "for an unknown reason" : causeName(run.cause));
+    return (
+      <span className={classes.why} title={why}>
+        {why}
+      </span>
+    );
+  }
   const { share, text, hint, tone } = progressOf(ending(run));
   const done = `${count(run.progress[words.counter])} ${words.unit}`;
   return (

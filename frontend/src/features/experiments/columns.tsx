@@ -22,8 +22,8 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
         </span>
       ),
     },
-    { id: "state", header: "State", width: 112, cell: (row) => <StateBadge state={row.state} /> },
-    { id: "runs", header: "Runs", width: 150, hide: "narrow", cell: (row) => <StateCounts counts={row.runs} /> },
+    { id: "state", header: "State", width: 124, cell: (row) => <StateBadge state={row.state} /> },
+    { id: "runs", header: "Runs", width: 146, hide: "narrow", cell: (row) => <StateCounts counts={row.runs} /> },
     {
       id: "score",
       header: "Latest evaluation",
@@ -69,6 +69,14 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
 
 function Latest({ row }: { row: Experiment }) {
   const score = row.latest_evaluation;
+  const [failure] = row.failures;
+  if (score === null && failure !== undefined) {
+    return (
+      <span className={classes.why} title={failure.message}>
+        {failure.message}
+      </span>
+    );
+  }
   if (score === null) return <span className="faint">none yet</span>;
   return (
     <>

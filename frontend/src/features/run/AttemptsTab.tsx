@@ -1,20 +1,14 @@
-import { Skeleton } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
-import type { ApiError } from "@/api/client";
-import { type Reading, reading } from "@/api/definition";
-import { snapshotsQuery } from "@/api/queries";
-import type { Attempt, Job, RunDetail, Snapshot } from "@/api/types";
-import { ago, bytes, count, duration, moment, scheduleName, shortId, toNumber, value } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
-import { type Column, DataTable } from "@/ui/DataTable";
-import { Empty, Failure } from "@/ui/Empty";
+import type { Attempt, Job, RunDetail } from "@/api/types";
+import { ago, causeName, duration, moment, scheduleName, shortId } from "@/lib/format";
+import { Empty } from "@/ui/Empty";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/State";
 import classes from "./AttemptsTab.module.css";
 import { RunJobs } from "./RunJobs";
 
-/** When which worker worked on the run, and what was saved. */
+type Code = NonNullable<Attempt["other_code"]>;
+
+/** When which worker worked on the run, and how it ended. */
 export function AttemptsTab({ run }: { run: RunDetail }) {
   return (
     <div className="stack">
@@ -28,7 +22,6 @@ export function AttemptsTab({ run }: { run: RunDetail }) {
           <Timeline run={run} />
         )}
       </Panel>
-      <Snapshots run={run} />
     </div>
   );
 }
@@ -53,7 +46,10 @@ function Timeline({ run }: { run: RunDetail }) {
                 {scheduleName(jobs.get(attempt.job_id)?.schedule ?? "job")} · attempt {attempt.number}
               </b>
               <StateBadge state={attempt.outcome ?? attempt.state} />
-              {attempt.cause && <span className="muted">{attempt.cause.replaceAll("_", " ")}</span>}
+              {attempt.cause && <span className="muted">{causeName(attempt.cause)}</span>}
+              {attempt.other_code && (
+                <span className={classes.bad}>ran with other code: {codeName(attempt.other_code)}</span>
+              )}
             </div>
             <div className={classes.track} title={`${moment(attempt.started_at)} to ${moment(attempt.ended_at)}`}>
               <span
@@ -103,90 +99,6 @@ function Details({
   );
 }
 
-const at = (counter: Reading["counter"]): Column<Snapshot> => ({
-  id: counter,
-  header: counter.replace("_", " "),
-  width: 110,
-  align: "right",
-  sort: (row) => row[counter],
-  cell: (row) => <b>{count(row[counter])}</b>,
-});
-
-const COLUMNS: Column<Snapshot>[] = [
-  {
-    id: "marks",
-    header: "Kept as",
-    width: 170,
-    cell: (row) => (
-      <span className="row">
-        {row.newest && <span className={classes.mark}>newest</span>}
-        {row.best && <span className={classes.mark}>best</span>}
-        {row.superseded && <span className="faint">superseded</span>}
-        {row.state !== "verified" && <span className="faint">{row.state}</span>}
-      </span>
-    ),
-  },
-  {
-    id: "score",
-    header: "Score",
-    width: 84,
-    align: "right",
-    sort: (row) => toNumber(row.score),
-    cell: (row) => value(row.score),
-  },
-  { id: "reason", header: "Why", width: 100, hide: "narrow", cell: (row) => row.reason },
-  {
-    id: "resume",
-    header: "Resume",
-    width: 100,
-    hide: "narrow",
-    cell: (row) => (row.resume_exact ? "exact" : "statistical"),
-  },
-  {
-    id: "size",
-    header: "Size",
-    width: 96,
-    align: "right",
-    hide: "narrow",
-    sort: (row) => row.size,
-    cell: (row) => bytes(row.size),
-  },
-  { id: "id", header: "ID", hide: "medium", cell: (row) => <code className="faint">{row.id}</code> },
-  {
-    id: "at",
-    header: "When",
-    width: 100,
-    align: "right",
-    sort: (row) => row.created_at,
-    cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
-  },
-];
-
-function Snapshots({ run }: { run: RunDetail }) {
-  const query = useQuery(snapshotsQuery(run.id));
-  const problem = problemOf(query);
-  const rows = (query.data ?? []).filter((row) => row.state !== "deleted");
-  const columns = useMemo(() => [at(reading(run.definition).counter), ...COLUMNS], [run.definition]);
-  return (
-    <Panel title="Snapshots" flush>
-      {problem !== null && query.data === undefined ? (
-        <Failure small error={problem as ApiError} retry={() => void query.refetch()} />
-      ) : query.isPending ? (
-        <Skeleton height={120} radius={0} />
-      ) : rows.length === 0 ? (
-        <Empty small title="No snapshot yet">
-          {saving(run)}
-        </Empty>
-      ) : (
-        <DataTable label="Snapshots" rows={rows} columns={columns} rowId={(row) => row.id} />
-      )}
-    </Panel>
-  );
-}
-
-function saving(run: RunDetail): string {
-  const { saveEvery: every, unit } = reading(run.definition);
-  return every
-    ? `The run is saved every ${count(every)} ${unit}, at a pause and at its end.`
-    : "The run is saved at a pause and at its end.";
+function codeName(code: Code): string {
+  return code.kind === "entrypoint" ? `${code.distribution} ${code.version}` : code.kind;
 }

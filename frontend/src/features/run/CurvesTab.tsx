@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { reading } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
+import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
 import type { View } from "@/live/curves";
 import type { RunCurvesState } from "@/live/useRunCurves";
@@ -168,7 +169,7 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
         />
         <span className={classes.weight}>{smooth.toFixed(2)}</span>
       </div>
-      {(run.attempts.length > 1 || search.superseded) && (
+      {(trainingAttempts(run).length > 1 || search.superseded) && (
         <Switch
           label="Superseded points"
           checked={search.superseded ?? false}
@@ -198,7 +199,7 @@ function NoCurves({ run, filtered }: { run: RunDetail; filtered: boolean }) {
       </Empty>
     );
   }
-  return <Empty title="No point yet">The first episodes arrive within seconds of the start.</Empty>;
+  return <Empty title="No point yet">The curves begin with the first finished episode.</Empty>;
 }
 
 function waitingReason(run: RunDetail): string | null {

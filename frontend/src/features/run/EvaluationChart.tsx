@@ -3,7 +3,7 @@ import { Suspense, useMemo } from "react";
 import type { Evaluation, EvaluationSource } from "@/api/types";
 import { Plot, type PlotSource } from "@/charts";
 import { alpha } from "@/lib/color";
-import { clock, compact, toNumber, value } from "@/lib/format";
+import { clock, compact, plural, toNumber, value } from "@/lib/format";
 import type { View } from "@/live/curves";
 import { useScheme } from "@/ui/scheme";
 import classes from "./CurvesTab.module.css";
@@ -55,7 +55,12 @@ export function EvaluationChart({ evaluations, of, curve, color, view, onZoom }:
       <figcaption>
         <span>{title}</span>
         <span className="faint">{ranged ? "mean, with smallest and largest episode" : "mean over examples"}</span>
-        <span className={classes.last}>{value(last && pointOf(last, curve))}</span>
+        <span
+          className={classes.last}
+          title={last && ranged ? `mean over ${plural(last.episodes, "episode")}` : undefined}
+        >
+          {value(last && pointOf(last, curve))}
+        </span>
       </figcaption>
       <Suspense fallback={<Skeleton height={height} />}>
         <Plot

@@ -1,16 +1,19 @@
-import { Skeleton } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
 import { reading } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import type { Evaluation, RunDetail } from "@/api/types";
-import { ago, count, moment, score, shortId, toNumber, value } from "@/lib/format";
+import { saveText } from "@/lib/csv";
+import { ago, count, moment, plural, score, shortId, toNumber, value } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { Empty, Failure } from "@/ui/Empty";
+import { IconDownload } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./EvaluationsTab.module.css";
+import { evaluationTable } from "./evaluationTable";
 import { metricColumns } from "./metricColumns";
 
 /** Every evaluation of the run, newest first. */
@@ -27,7 +30,21 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
   if (query.isPending && problem === null) return <Skeleton height={240} radius={10} />;
   if (query.data === undefined) return <Failure error={problem as ApiError} retry={() => void query.refetch()} />;
   return (
-    <Panel flush>
+    <Panel
+      flush
+      title={rows.length > 0 ? plural(rows.length, "evaluation") : undefined}
+      aside={
+        rows.length > 0 && (
+          <Button
+            variant="default"
+            leftSection={<IconDownload size={14} />}
+            onClick={() => saveText(`${run.id}-evaluations.csv`, evaluationTable(query.data))}
+          >
+            CSV
+          </Button>
+        )
+      }
+    >
       {rows.length === 0 ? (
         <Empty title="No evaluation yet" command={`palestra evaluate ${run.id}`}>
           Evaluations come by themselves while training, as the definition says; a further one can be queued on any

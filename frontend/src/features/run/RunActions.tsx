@@ -16,7 +16,9 @@ import {
   IconRefresh,
   IconTarget,
 } from "@/ui/icons";
+import { OtherCode } from "@/ui/OtherCode";
 import { undoable } from "@/ui/undo";
+import { type Retry, useRetry } from "./useRetry";
 
 const PAUSABLE: readonly JobState[] = ["queued", "starting", "running"];
 const CANCELLABLE: readonly JobState[] = ["queued", "starting", "running", "pausing", "paused", "lost", "preempting"];
@@ -25,6 +27,7 @@ const CANCELLABLE: readonly JobState[] = ["queued", "starting", "running", "paus
 export function RunActions({ run }: { run: RunDetail }) {
   const client = useQueryClient();
   const [asking, setAsking] = useState(false);
+  const retry = useRetry(run);
   const job = run.jobs.find((one) => one.id === run.job_id);
   const others = (job?.run_ids.length ?? 1) - 1;
   const refresh = () => client.invalidateQueries({ queryKey: keys.run(run.id) });
@@ -47,7 +50,7 @@ export function RunActions({ run }: { run: RunDetail }) {
           others > 0
             ? `Pausing the pack, with ${plural(others, "other seed")}: snapshots are saved first`
             : "Pausing: a snapshot is saved first",
-          () => act.mutate("resume"),
+          () => retry.go("resume"),
         ),
     });
   const state = job?.state;
@@ -59,10 +62,11 @@ export function RunActions({ run }: { run: RunDetail }) {
         </Button>
       )}
       {(state === "paused" || state === "pausing") && (
-        <Button leftSection={<IconPlayerPlay size={15} />} loading={act.isPending} onClick={() => act.mutate("resume")}>
+        <Button leftSection={<IconPlayerPlay size={15} />} loading={retry.isPending} onClick={() => retry.go("resume")}>
           Resume
         </Button>
       )}
+      {(run.state === "failed" || run.state === "cancelled") && <RetryMenu retry={retry} />}
       {state && CANCELLABLE.includes(state) && (
         <Button variant="default" leftSection={<IconBan size={15} />} onClick={() => setAsking(true)}>
           Cancel…
@@ -98,6 +102,7 @@ export function RunActions({ run }: { run: RunDetail }) {
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
+      <OtherCode refusal={retry.refusal} onClose={retry.leave} onAllow={retry.allow} />
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
         <p>The run saves a snapshot and ends for good. Its curves, evaluations and snapshots stay.</p>
         {others > 0 && (
@@ -122,5 +127,26 @@ export function RunActions({ run }: { run: RunDetail }) {
         </div>
       </Modal>
     </>
+  );
+}
+
+/** Another try of a run that failed or was cancelled. */
+function RetryMenu({ retry }: { retry: Retry }) {
+  return (
+    <Menu>
+      <Menu.Target>
+        <Button
+          leftSection={<IconRefresh size={15} />}
+          rightSection={<IconChevronDown size={14} />}
+          loading={retry.isPending}
+        >
+          Retry
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item onClick={() => retry.go("newest")}>From the newest snapshot</Menu.Item>
+        <Menu.Item onClick={() => retry.go("start")}>From the start, superseding what it recorded</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
   );
 }

@@ -1,5 +1,6 @@
 import { Tooltip } from "@mantine/core";
 import { type Reading, reading, scoreOf } from "@/api/definition";
+import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
 import { compact, count, duration, plural, value } from "@/lib/format";
 import { progressOf } from "@/lib/progress";
@@ -41,6 +42,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
   const at = run.progress[words.counter];
   const { share, text, hint, tone } = progressOf({ state: run.state, cause: run.cause, fraction });
   const latest = run.latest_evaluation;
+  const attempts = trainingAttempts(run).length;
   return (
     <>
       <span className={classes.bar} title={hint ?? undefined}>
@@ -71,7 +73,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
           )}
         </span>
       )}
-      {run.attempts.length > 1 && <span>{plural(run.attempts.length, "attempt")}</span>}
+      {attempts > 1 && <span>{plural(attempts, "attempt")}</span>}
       <span className={classes.id}>
         <code>{run.id}</code>
         <CopyButton text={run.id} label="Copy ID" />
@@ -96,26 +98,5 @@ function TimeLeft({ run, words }: { run: RunDetail; words: Reading }) {
     <span title="The rest of the budget at the present speed">
       {stopsEarly ? "at most about" : "about"} {duration(rounded).replace(/ 00 s$/, "")} left
     </span>
-  );
-}
-
-export function FailureBanner({
-  cause,
-  failure,
-}: {
-  cause: string | null;
-  failure: NonNullable<RunDetail["failure"]>;
-}) {
-  return (
-    <section className={classes.failure} role="alert">
-      <strong>{cause ? cause.replaceAll("_", " ") : "Failed"}</strong>
-      <p>{failure.message}</p>
-      {failure.traceback && (
-        <details>
-          <summary>Traceback{failure.exception ? ` of ${failure.exception}` : ""}</summary>
-          <pre>{failure.traceback}</pre>
-        </details>
-      )}
-    </section>
   );
 }

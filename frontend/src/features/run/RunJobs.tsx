@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { actOnJob } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job, JobState, RunDetail } from "@/api/types";
-import { ago, count, moment, scheduleName } from "@/lib/format";
+import { ago, causeName, count, moment, scheduleName } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { IconBan } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
@@ -75,5 +75,5 @@ function StopButton({ run, job }: { run: RunDetail; job: Job }) {
 }
 
 function why(job: Job): string {
-  return job.waiting ?? job.failure?.message ?? job.cause?.replaceAll("_", " ") ?? "";
+  return job.waiting ?? job.failure?.message ?? (job.cause === null ? "" : causeName(job.cause));
 }

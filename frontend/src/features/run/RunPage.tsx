@@ -17,11 +17,13 @@ import { useScheme } from "@/ui/scheme";
 import { AttemptsTab } from "./AttemptsTab";
 import { CurvesTab } from "./CurvesTab";
 import { EvaluationsTab } from "./EvaluationsTab";
+import { FilesTab } from "./FilesTab";
 import { LogTab } from "./LogTab";
 import { ProvenanceTab } from "./ProvenanceTab";
 import { RunActions } from "./RunActions";
-import { FailureBanner, QualityBadge, RunFacts } from "./RunFacts";
+import { QualityBadge, RunFacts } from "./RunFacts";
 import classes from "./RunPage.module.css";
+import { RunProblems } from "./RunProblems";
 import { type ChangeSearch, type RunSearch, TABS, type Tab } from "./search";
 import { useLiveRun } from "./useLiveRun";
 import { VideosTab } from "./VideosTab";
@@ -32,6 +34,7 @@ const LABELS: Record<Tab, string> = {
   evaluations: "Evaluations",
   videos: "Videos",
   log: "Log",
+  files: "Files",
   attempts: "Attempts",
   provenance: "Provenance",
 };
@@ -98,7 +101,7 @@ function Loaded({ run }: { run: RunDetail }) {
       facts={<RunFacts run={run} />}
       actions={<RunActions run={run} />}
     >
-      {run.failure && <FailureBanner cause={run.cause} failure={run.failure} />}
+      <RunProblems run={run} />
       <Tabs
         value={tab}
         onChange={(next) => change({ tab: next === "curves" ? undefined : (next as Tab) })}
@@ -122,6 +125,9 @@ function Loaded({ run }: { run: RunDetail }) {
         </Tabs.Panel>
         <Tabs.Panel value="log">
           <LogTab run={run} tail={live.log} />
+        </Tabs.Panel>
+        <Tabs.Panel value="files">
+          <FilesTab run={run} />
         </Tabs.Panel>
         <Tabs.Panel value="attempts">
           <AttemptsTab run={run} />

@@ -1,7 +1,7 @@
 import { choice, flag, number, type Search, text, tidy } from "@/lib/search";
 
 export const AXES = ["env_step", "update", "episode", "wall"] as const;
-export const TABS = ["curves", "evaluations", "videos", "log", "attempts", "provenance"] as const;
+export const TABS = ["curves", "evaluations", "videos", "log", "files", "attempts", "provenance"] as const;
 export type Tab = (typeof TABS)[number];
 
 export function readRunSearch(search: Search) {

@@ -1,4 +1,5 @@
 /** The filmed episodes of a run, from the names and places of its artifacts. */
+import { contentAddress } from "@/api/queries";
 import type { Artifact, Evaluation } from "@/api/types";
 import { toNumber } from "@/lib/format";
 
@@ -14,10 +15,6 @@ export interface Video {
 }
 
 const NAME = /^(.+-episode-(\d+))\.(mp4|jpg)$/;
-
-function content(id: string): string {
-  return `/api/v1/artifacts/${id}/content`;
-}
 
 /** Newest first; an episode filmed again after a resume is shown once, as it was filmed last. */
 export function videosOf(artifacts: readonly Artifact[], evaluations: readonly Evaluation[]): Video[] {
@@ -40,8 +37,8 @@ export function videosOf(artifacts: readonly Artifact[], evaluations: readonly E
       id: mp4.id,
       envStep,
       episode,
-      video: content(mp4.id),
-      poster: jpg && content(jpg.id),
+      video: contentAddress(mp4.id),
+      poster: jpg && contentAddress(jpg.id),
       episodeReturn: value === undefined ? undefined : toNumber(value),
     });
   }

@@ -1,0 +1,62 @@
+import { Link } from "@tanstack/react-router";
+import type { Experiment, ExperimentDetail } from "@/api/types";
+import { causeName, plural } from "@/lib/format";
+import { Banner } from "@/ui/Banner";
+
+/** Why runs failed, the most frequent reason first, before their curves. */
+export function FailuresBanner({ experiment }: { experiment: Experiment }) {
+  const failed = experiment.runs.failed ?? 0;
+  if (failed === 0) return null;
+  const { failures } = experiment;
+  const [only] = failures;
+  if (only !== undefined && failures.length === 1) {
+    return (
+      <Banner tone="bad" title={`${plural(failed, "run")} failed: ${named(only)}`} message={only.message}>
+        <First runId={only.run_id} all={only.runs} />
+      </Banner>
+    );
+  }
+  return (
+    <Banner tone="bad" title={`${plural(failed, "run")} failed`}>
+      <ul>
+        {failures.map((one) => (
+          <li key={`${one.cause} ${one.message}`}>
+            <b>
+              {one.runs} × {named(one)}:
+            </b>{" "}
+            {one.message} <First runId={one.run_id} all={one.runs} />
+          </li>
+        ))}
+      </ul>
+    </Banner>
+  );
+}
+
+function named({ cause }: Experiment["failures"][number]): string {
+  return cause === null ? "for an unknown reason" : causeName(cause);
+}
+
+function First({ runId, all }: { runId: string; all: number }) {
+  return (
+    <Link to="/runs/$runId" params={{ runId }}>
+      {all > 1 ? "Look at the first of them" : "Look at the run"}
+    </Link>
+  );
+}
+
+/** What the definition can only disappoint in, while that can still be changed. */
+export function AdviceBanner({ experiment }: { experiment: ExperimentDetail }) {
+  const { warnings = [] } = experiment;
+  if (warnings.length === 0) return null;
+  return (
+    <Banner tone="warn" title="The definition may disappoint">
+      <ul>
+        {warnings.map((one) => (
+          <li key={one.code}>
+            <code>{one.pointer.replace(/^\/definition\//, "").replaceAll("/", ".")}</code> {one.message}
+          </li>
+        ))}
+      </ul>
+    </Banner>
+  );
+}

@@ -1,0 +1,66 @@
+import type { Job, RunDetail } from "@/api/types";
+import { causeName, scheduleName } from "@/lib/format";
+import { Banner } from "@/ui/Banner";
+
+/** What went wrong with a run, before anything else on its page. */
+export function RunProblems({ run }: { run: RunDetail }) {
+  return (
+    <>
+      <Ended run={run} />
+      <Interrupted run={run} />
+      <Beside run={run} />
+    </>
+  );
+}
+
+/** Why the run failed, or why it stands still although nobody paused it. */
+function Ended({ run }: { run: RunDetail }) {
+  const codeChanged = run.state === "paused" && run.cause === "code_changed";
+  if (run.state !== "failed" && !codeChanged) return null;
+  const message =
+    run.failure?.message ?? (run.state === "failed" ? "The attempt left no message; its log may say more." : null);
+  return (
+    <Banner
+      tone={codeChanged ? "warn" : "bad"}
+      title={`${run.state}: ${run.cause ? causeName(run.cause) : "for an unknown reason"}`}
+      message={message}
+      traceback={run.failure?.traceback}
+    />
+  );
+}
+
+const INTENDED = new Set(["budget", "success_score", "user", "drain", "preempted"]);
+
+/** Why the attempt before the present one ended, where that was not wanted. */
+function Interrupted({ run }: { run: RunDetail }) {
+  if (run.state !== "running" && run.state !== "queued") return null;
+  const ended = run.attempts.filter((one) => one.job_id === run.job_id && one.ended_at !== null);
+  const last = ended.sort((a, b) => a.number - b.number).at(-1);
+  if (last === undefined || last.cause === null || INTENDED.has(last.cause)) return null;
+  const next =
+    run.state === "queued" ? "the next one waits for a slot" : "the next one goes on from its newest snapshot";
+  return (
+    <Banner
+      tone="warn"
+      title={`attempt ${last.number} ended: ${causeName(last.cause)}; ${next}`}
+      message={last.failure?.message ?? null}
+      traceback={last.failure?.traceback}
+    />
+  );
+}
+
+/** Jobs beside the training whose latest try failed. */
+function Beside({ run }: { run: RunDetail }) {
+  const latest = new Map<string, Job>();
+  for (const job of run.jobs) if (job.id !== run.job_id) latest.set(job.schedule, job);
+  const failed = [...latest.values()].filter((job) => job.state === "failed");
+  return failed.map((job) => (
+    <Banner
+      key={job.id}
+      tone="warn"
+      title={`${scheduleName(job.schedule)} failed: ${job.cause ? causeName(job.cause) : "for an unknown reason"}`}
+      message={job.failure?.message ?? null}
+      traceback={job.failure?.traceback}
+    />
+  ));
+}

@@ -1,0 +1,44 @@
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { actOnJob, type Origin, resumeWithOtherCode, retryRun } from "@/api/actions";
+import { isCodeChange } from "@/api/client";
+import { keys } from "@/api/queries";
+import type { RunDetail } from "@/api/types";
+
+type Way = Origin | "resume";
+
+export interface Retry {
+  isPending: boolean;
+  /** Tries the run again, or goes on with it where it is paused. */
+  go(way: Way): void;
+  /** The refusal of changed code that a person may overrule. */
+  refusal: string | null;
+  leave(): void;
+  /** Does what was refused, with the changed code. */
+  allow(): void;
+}
+
+/** Tries a run again or resumes it; where the code has changed, a person decides. */
+export function useRetry(run: RunDetail): Retry {
+  const client = useQueryClient();
+  const [refused, setRefused] = useState<{ way: Way; message: string } | null>(null);
+  const act = useMutation({
+    mutationFn: ({ way, otherCode }: { way: Way; otherCode: boolean }) => {
+      if (way !== "resume") return retryRun(run.id, way, otherCode);
+      return otherCode ? resumeWithOtherCode(run.job_id ?? "") : actOnJob(run.job_id ?? "", "resume");
+    },
+    onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
+    onError: (error, { way }) => {
+      if (isCodeChange(error)) setRefused({ way, message: error.message });
+      else notifications.show({ color: "red", title: "Not done", message: error.message });
+    },
+  });
+  return {
+    isPending: act.isPending,
+    go: (way) => act.mutate({ way, otherCode: false }),
+    refusal: refused?.message ?? null,
+    leave: () => setRefused(null),
+    allow: () => refused && act.mutate({ way: refused.way, otherCode: true }),
+  };
+}
