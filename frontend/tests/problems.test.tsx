@@ -10,6 +10,7 @@ import { experimentColumns } from "@/features/experiments/columns";
 import { evaluationTable } from "@/features/run/evaluationTable";
 import { FilesTab } from "@/features/run/FilesTab";
 import { RunActions } from "@/features/run/RunActions";
+import { RunFacts } from "@/features/run/RunFacts";
 import { RunProblems } from "@/features/run/RunProblems";
 import { csv } from "@/lib/csv";
 
@@ -38,6 +39,7 @@ const job = (changes: Partial<Job>): Job =>
     run_ids: ["run_1"],
     cause: null,
     failure: null,
+    not_uploaded: null,
     ...changes,
   }) as Job;
 const run = (changes: Partial<RunDetail>): RunDetail =>
@@ -157,6 +159,38 @@ describe("Line 15.8: another try", () => {
       />,
     );
     expect(screen.getByRole("status")).toHaveTextContent("paused: code changedOther code.");
+  });
+});
+
+describe("Lines 15.1 and 15.4: what the server has not stored", () => {
+  const backlog = { files: 2, size: 2048, problem: "The disk of the server is full.", delivering: true, message: "…" };
+
+  it("is said with its cause, and can be given up", async () => {
+    answers["/jobs/job_1:give-up"] = { status: 200, body: job({}) };
+    show(<RunProblems run={run({ state: "running", failure: null, jobs: [job({ not_uploaded: backlog })] })} />);
+    expect(screen.getByText("result not uploaded yet")).toBeVisible();
+    expect(screen.getByText("The disk of the server is full.")).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: "Give up…" }));
+    await userEvent.click(await screen.findByRole("button", { name: "Give it up" }));
+    expect(sent.map((one) => one.url)).toEqual(["/jobs/job_1:give-up"]);
+  });
+
+  it.each([
+    ["running", 100, 40, "snapshot 80 steps behind"],
+    ["running", 100, null, "no snapshot on the server yet"],
+    ["paused", 120, 120, "snapshot up to date"],
+  ] as const)("of a run that is %s, written at %d and stored at %s, is told", (state, written, verified, text) => {
+    const progress = { env_step: 120, update: 1, episode: 1, fraction: null, env_steps_per_second: null };
+    const snapshots = { written, verified };
+    show(<RunFacts run={run({ state, progress, snapshots, latest_evaluation: null })} />);
+    expect(screen.getByText(text)).toBeVisible();
+  });
+
+  it("of a run that is over and whole is nothing to speak of", () => {
+    const progress = { env_step: 120, update: 1, episode: 1, fraction: 1, env_steps_per_second: null };
+    const snapshots = { written: 100, verified: 100 };
+    show(<RunFacts run={run({ state: "succeeded", progress, snapshots, latest_evaluation: null })} />);
+    expect(screen.queryByText(/snapshot/)).toBeNull();
   });
 });
 

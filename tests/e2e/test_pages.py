@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page, StorageState, async_playwright, 
 from app.db.models import Membership
 from app.services import access
 from palestra.contract.states import Cause, Outcome, RunState
-from palestra.contract.work_order import Failure
+from palestra.contract.work_order import Backlog, Failure
 from tests.app.api.serving import Served, serve
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support import records
@@ -167,6 +167,21 @@ async def test_a_failure_is_the_first_thing_on_its_pages_and_can_be_tried_again(
     await expect(page.get_by_role("alert")).to_have_count(0)
     await expect(page.get_by_text("attempt 1 ended: user exception")).to_have_count(0)
     assert (await world.run(order.runs[0].run_id)).state is RunState.QUEUED
+
+
+async def test_a_result_that_is_not_uploaded_yet_is_said_with_its_cause(site: Site) -> None:
+    """Lines 15.1 and 15.4: a run was called succeeded although its model was lost, and nothing of it showed on its page."""
+    world = site.served.world
+    (attempt,) = (await world.run(site.run)).attempts
+    page = await site.page(f"/runs/{site.run}")
+    await expect(page.get_by_role("heading", name="Seed 2")).to_be_visible()
+    await world.renew(attempt.id, backlog=Backlog(files=2, size=2**20, problem="The disk of the server is full.", delivering=True))
+    banner = page.get_by_role("status").filter(has_text="result not uploaded yet")
+    await expect(banner).to_contain_text("The disk of the server is full.")
+    await banner.get_by_role("button", name="Give up").click()
+    await page.get_by_role("button", name="Give it up").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    assert (await world.renew(attempt.id)).give_up is True
 
 
 async def test_what_a_run_left_is_downloaded(site: Site, tmp_path: Path) -> None:

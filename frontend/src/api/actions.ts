@@ -50,3 +50,8 @@ export function archive(experimentId: string): Promise<Experiment> {
 export function unarchive(experimentId: string): Promise<Experiment> {
   return post<Experiment>(`/experiments/${encodeURIComponent(experimentId)}:unarchive`);
 }
+
+/** Gives up the results that a worker could not upload; the job then ends without them. */
+export function giveUpResults(jobId: string): Promise<Job> {
+  return post<Job>(`/jobs/${jobId}:give-up`, {});
+}

@@ -11,6 +11,7 @@ export type RunDetail = Schemas["RunDetail"];
 export type Attempt = Schemas["AttemptView"];
 export type Job = Schemas["JobView"];
 export type Evaluation = Schemas["EvaluationView"];
+export type Backlog = Schemas["BacklogView"];
 export type Snapshot = Schemas["SnapshotView"];
 export type Artifact = Schemas["ArtifactView"];
 export type Provenance = Schemas["ProvenanceView"];

@@ -119,6 +119,13 @@ function RunProgress({ run, words }: { run: Run; words: Reading }) {
       </span>
     );
   }
+  if (run.not_uploaded?.delivering) {
+    return (
+      <span className={classes.late} title={run.not_uploaded.message}>
+        {run.not_uploaded.message}
+      </span>
+    );
+  }
   const { share, text, hint, tone } = progressOf(ending(run));
   const done = `${count(run.progress[words.counter])} ${words.unit}`;
   return (

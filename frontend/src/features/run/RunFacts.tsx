@@ -73,12 +73,30 @@ export function RunFacts({ run }: { run: RunDetail }) {
           )}
         </span>
       )}
+      <Stored run={run} />
       {attempts > 1 && <span>{plural(attempts, "attempt")}</span>}
       <span className={classes.id}>
         <code>{run.id}</code>
         <CopyButton text={run.id} label="Copy ID" />
       </span>
     </>
+  );
+}
+
+/** How far the newest snapshot that the server has lies behind the training: what a lost worker would cost. */
+function Stored({ run }: { run: RunDetail }) {
+  const { written, verified } = run.snapshots;
+  const over = ["succeeded", "failed", "cancelled"].includes(run.state);
+  if (written === null || (over && written === verified)) return null;
+  if (verified === null) return <span className={classes.behind}>no snapshot on the server yet</span>;
+  const behind = run.progress.env_step - verified;
+  return (
+    <span
+      className={written === verified ? undefined : classes.behind}
+      title={`The newest snapshot on the server is of env step ${count(verified)}, the newest written of ${count(written)}`}
+    >
+      {behind > 0 ? `snapshot ${count(behind)} steps behind` : "snapshot up to date"}
+    </span>
   );
 }
 

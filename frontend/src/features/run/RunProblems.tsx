@@ -1,12 +1,14 @@
 import type { Job, RunDetail } from "@/api/types";
 import { causeName, scheduleName } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
+import { NotUploaded } from "./NotUploaded";
 
 /** What went wrong with a run, before anything else on its page. */
 export function RunProblems({ run }: { run: RunDetail }) {
   return (
     <>
       <Ended run={run} />
+      <NotUploaded run={run} />
       <Interrupted run={run} />
       <Beside run={run} />
     </>

@@ -23,6 +23,11 @@ const at = (counter: Reading["counter"]): Column<Snapshot> => ({
   cell: (row) => <b>{count(row[counter])}</b>,
 });
 
+const STATES: Partial<Record<Snapshot["state"], string>> = {
+  uploading: "On its way from the worker",
+  skipped: "Never stored: newer snapshots took its place, or its attempt ended before its turn",
+};
+
 const COLUMNS: Column<Snapshot>[] = [
   {
     id: "marks",
@@ -33,7 +38,11 @@ const COLUMNS: Column<Snapshot>[] = [
         {row.newest && <span className={classes.mark}>newest</span>}
         {row.best && <span className={classes.mark}>best</span>}
         {row.superseded && <span className="faint">superseded</span>}
-        {row.state !== "verified" && <span className="faint">{row.state}</span>}
+        {row.state !== "verified" && (
+          <span className="faint" title={STATES[row.state]}>
+            {row.state}
+          </span>
+        )}
       </span>
     ),
   },

@@ -1,0 +1,67 @@
+import { Button, Modal } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { giveUpResults } from "@/api/actions";
+import { keys } from "@/api/queries";
+import type { Backlog, RunDetail } from "@/api/types";
+import { bytes, plural, scheduleName } from "@/lib/format";
+import { Banner } from "@/ui/Banner";
+
+/** What workers hold of the run that the server has not stored: why, and how to end it without. */
+export function NotUploaded({ run }: { run: RunDetail }) {
+  const waiting = run.jobs.flatMap((job) => (job.not_uploaded === null ? [] : [{ job, backlog: job.not_uploaded }]));
+  return waiting.map(({ job, backlog }) => (
+    <Banner
+      key={job.id}
+      tone="warn"
+      title={titleOf(backlog, job.id === run.job_id ? null : scheduleName(job.schedule))}
+      message={backlog.problem ?? "The worker is uploading it now."}
+      actions={backlog.delivering && <GiveUp run={run} jobId={job.id} />}
+    >
+      <p className="muted">
+        {plural(backlog.files, "file")}, {bytes(backlog.size)}, stay on the worker until the server has stored and
+        checked them.
+      </p>
+    </Banner>
+  ));
+}
+
+function titleOf({ delivering }: Backlog, schedule: string | null): string {
+  const what = delivering ? "result not uploaded yet" : "snapshots not uploaded yet";
+  return schedule === null ? what : `${schedule}: ${what}`;
+}
+
+function GiveUp({ run, jobId }: { run: RunDetail; jobId: string }) {
+  const client = useQueryClient();
+  const [asking, setAsking] = useState(false);
+  const act = useMutation({
+    mutationFn: () => giveUpResults(jobId),
+    onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
+    onError: (error) => notifications.show({ color: "red", title: "Not done", message: error.message }),
+  });
+  return (
+    <>
+      <Button variant="default" loading={act.isPending} onClick={() => setAsking(true)}>
+        Give up…
+      </Button>
+      <Modal opened={asking} onClose={() => setAsking(false)} title="Give up what was not uploaded?">
+        <p>The worker deletes its copies, and the job ends without them. What the server has stored stays.</p>
+        <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
+          <Button variant="default" onClick={() => setAsking(false)} data-autofocus>
+            Go on trying
+          </Button>
+          <Button
+            color="red"
+            onClick={() => {
+              setAsking(false);
+              act.mutate();
+            }}
+          >
+            Give it up
+          </Button>
+        </div>
+      </Modal>
+    </>
+  );
+}
