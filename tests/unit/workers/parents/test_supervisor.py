@@ -236,9 +236,15 @@ def test_a_snapshot_that_is_gone_is_told(supervise, server):
     assert snapshot["snapshot_id"] in report["failure"]["message"]
 
 
-def test_a_refused_upload_becomes_a_note(supervise, server):
+def test_a_refused_upload_becomes_a_note_and_the_run_has_no_result(supervise, server):
+    """Line 15.1: the run was called succeeded, and its only copies were deleted."""
     server.fault = lambda method, path: problem(413, "quota_exceeded") if path.endswith("/artifacts") and method == "POST" else None
-    assert supervise("train:60").wait_for_end()["outcome"] == "succeeded"
+    supervised = supervise("train:60")
+    report = supervised.wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "no_result")
+    assert "quota_exceeded" in report["failure"]["message"]
+    kept = {path.name for path in supervised.directory.kept.rglob("*") if path.is_file()}
+    assert {"weights.bin", "weights.safetensors"} <= kept
     notes = [record for record in server.records if record["type"] == "note"]
     assert notes
     assert {note["code"] for note in notes} == {"upload_refused"}
