@@ -326,12 +326,15 @@ async def test_the_brake_lets_go_when_the_workers_come_back(world: World, reaper
     assert {job.state for job in await world.jobs()} == {JobState.RUNNING}
 
 
-@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.CANCELLED, Outcome.FAILED])
-async def test_the_reaper_never_touches_a_finished_job(world: World, reaper: Reaper, clock: Clock, outcome: Outcome) -> None:
+_ENDS = [(Outcome.SUCCEEDED, Cause.BUDGET), (Outcome.CANCELLED, Cause.USER), (Outcome.FAILED, Cause.USER_EXCEPTION)]
+
+
+@pytest.mark.parametrize(("outcome", "cause"), _ENDS)
+async def test_the_reaper_never_touches_a_finished_job(world: World, reaper: Reaper, clock: Clock, outcome: Outcome, cause: Cause) -> None:
     worker = (await world.register()).worker_id
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
-    await world.release(attempt, outcome, Cause.USER_EXCEPTION)
+    await world.release(attempt, outcome, cause)
     before = await world.job(job.id)
     assert await watch(reaper, clock, 300) == 0
     assert await world.job(job.id) == before
