@@ -190,9 +190,11 @@ def test_a_dqn_agent_of_pfrl(tmp_path: Path) -> None:
         return pfrl.agents.DoubleDQN(model, optimizer, buffer, 0.99, explorer, replay_start_size=100, minibatch_size=8, gpu=None)
 
     trained, fresh, steps = agent(), agent(), 600
-    functional.train_agent_with_evaluation(trained, gym.make("CartPole-v1"), steps, None, 2, 300, tmp_path, checkpoint_freq=500, seed=1)
+    functional.train_agent_with_evaluation(
+        trained, gym.make("CartPole-v1"), steps, None, 2, 300, tmp_path, checkpoint_freq=500, seed=1, save_memory=True
+    )
     assert trained.t == steps
     assert trained.optim_t > 400
     fresh.load(str(tmp_path / "best"))
-    functional.train_agent(fresh, gym.make("CartPole-v1"), steps + 100, tmp_path, resume=tmp_path / f"{steps}_finish")
+    functional.train_agent(fresh, gym.make("CartPole-v1"), steps + 100, tmp_path, resume=tmp_path / f"{steps}_finish", save_memory=True)
     assert (fresh.t, fresh.optim_t, len(fresh.replay_buffer)) == (steps + 100, trained.optim_t + 100, 700)

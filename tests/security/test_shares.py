@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -201,18 +203,21 @@ def test_the_server_warns_once_when_it_runs_as_root(target: Target) -> None:
     assert target.log("server").count("server.runs_as_root") == (1 if os.geteuid() == 0 else 0)
 
 
-def test_the_worker_warns_when_it_runs_as_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from workers import celery_app
-    from workers.machine.options import parse_options
-    from workers.machine.worker_log import configure
-
+@pytest.mark.parametrize(("uid", "warned"), [(0, 1), (10_001, 0)])
+def test_the_worker_warns_when_it_runs_as_root(uid: int, warned: int, tmp_path: Path) -> None:
+    """In a process of its own: a worker sets up logging and signals for all of its process."""
     token = tmp_path / "token"
     token.write_text("plr_x")
     token.chmod(0o600)
     place = ["--server", "http://127.0.0.1:9", "--token-file", str(token), "--state-dir", str(tmp_path / "state")]
-    for uid, warned in ((0, 1), (10_001, 0)):
-        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
-        configure()
-        worker = celery_app._Worker(parse_options(place))
-        worker._warn()
-        assert capsys.readouterr().err.count("worker.runs_as_root") == warned
+    program = f"""
+import os
+os.geteuid = lambda: {uid}
+from workers import celery_app
+from workers.machine.options import parse_options
+from workers.machine.worker_log import configure
+configure()
+celery_app._Worker(parse_options({place!r}))._warn()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.count("worker.runs_as_root") == warned

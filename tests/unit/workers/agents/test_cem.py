@@ -176,7 +176,7 @@ def test_nothing_is_counted_in_eval_mode_and_a_rate_of_zero_stops_the_mean() -> 
 
 
 def test_unreadable_actions_and_too_small_a_population_are_refused_with_a_remedy() -> None:
-    with pytest.raises(DefinitionError, match="agent cem needs"):
+    with pytest.raises(DefinitionError, match="cem needs a Discrete"):
         build(HYPER, context(spaces.MultiDiscrete([2, 2])))
     with pytest.raises(ValueError, match="less than one candidate: raise one"):
         CemParameters(population_size=4, elite_fraction=0.1)

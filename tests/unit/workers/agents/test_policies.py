@@ -99,5 +99,5 @@ def test_samples_of_products_follow_the_probabilities(space) -> None:
 
 
 def test_spaces_without_a_policy_are_refused_by_the_name_of_the_agent() -> None:
-    with pytest.raises(DefinitionError, match="agent a2c needs"):
+    with pytest.raises(DefinitionError, match="a2c needs a Discrete, MultiDiscrete"):
         policy_for(spaces.Box(0, 3, (2,), np.int64), "a2c")

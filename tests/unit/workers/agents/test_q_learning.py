@@ -199,7 +199,7 @@ def test_values_of_an_action() -> None:
 
 @pytest.mark.parametrize("hyper", [C51Parameters(), IqnParameters(), RainbowParameters(), DrqnParameters()], ids=lambda one: one.name)
 def test_box_actions_are_refused_with_the_name_of_the_agent(hyper) -> None:
-    with pytest.raises(DefinitionError, match=f"agent {hyper.name} needs a Discrete"):
+    with pytest.raises(DefinitionError, match=f"{hyper.name} needs a Discrete"):
         make_agent(hyper, context(spaces.Box(-1, 1, (2,), np.float32)))
 
 

@@ -13,9 +13,10 @@ from palestra.contract.envs import EnvSpec
 from tests.support.odd_envs import Nested
 from workers.collect.collector import VectorCollector
 from workers.core.types import CollectPlan
-from workers.envs.foreign import as_vector
+from workers.envs.episode import EpisodeEnv
 from workers.envs.make import make_vector
 from workers.envs.spaces import Flattener, action_layout, array_layout
+from workers.envs.vector import SerialVector
 
 SPACE = Nested.observation_space
 DEEP = spaces.Tuple(
@@ -106,9 +107,9 @@ def test_experience_holds_vectors_and_int64_actions() -> None:
     assert np.array_equal(experience.observation[1:], experience.next_observation[:-1])
 
 
-def test_environments_that_are_handed_over_are_flattened_too() -> None:
+def test_environments_of_several_parts_are_flattened_where_the_agent_is_ours() -> None:
     env = Nested()
-    vector = as_vector(env)
+    vector = SerialVector([lambda: EpisodeEnv(env, 0, None)])
     vector.begin(np.array([True]), [4])
     vector.advance(np.array([[2, 1]]))
     assert env.taken.tolist() == [2, 1]

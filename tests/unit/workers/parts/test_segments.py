@@ -183,7 +183,7 @@ def test_snapshots_share_rows_and_each_is_whole_without_the_others(tmp_path: Pat
         read_snapshot(last)
 
 
-@pytest.mark.parametrize("kind", ["vectors", "frames"])
+@pytest.mark.parametrize("kind", ["vectors", "frames", "frames whose room grows"])
 def test_a_memory_from_files_goes_on_like_one_from_its_state(tmp_path, kind, monkeypatch) -> None:
     observation = ((3,), np.float32) if kind == "vectors" else ((3, 2, 3), np.uint8)
     spec = ReplaySpec(capacity=400, num_envs=2, observation=observation, action=((), np.int64), n_step=3)
@@ -192,7 +192,7 @@ def test_a_memory_from_files_goes_on_like_one_from_its_state(tmp_path, kind, mon
 
     def memory(seed: int) -> Replay:
         rule = Prioritized(derive_generator(seed, "memory"))
-        return Replay(spec, rule) if kind == "vectors" else FrameReplay(spec, rule, spare=0.0)
+        return Replay(spec, rule) if kind == "vectors" else FrameReplay(spec, rule, spare=0.0, grows=kind != "frames")
 
     memories, kept = [memory(0)], []
     store = SnapshotStore(tmp_path, owner(), announce=kept.append)

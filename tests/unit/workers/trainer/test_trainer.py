@@ -215,7 +215,7 @@ def test_our_own_agents_learn_by_their_schedule_and_on_demand(tmp_path: Path) ->
     assert second._session.clock.updates == 8
     for name, tensor in algo.agent.state_dict()["learning"]["parameters"].items():
         assert tensor.shape == second._session.algo.agent.state_dict()["learning"]["parameters"][name].shape
-    with pytest.raises(ValueError, match="agent: learning_rate: Input should be greater than 0"):
+    with pytest.raises(ValueError, match="agent: learning_rate: must be greater than 0"):
         AgentAlgorithm({"name": "dqn", "learning_rate": -1}, "CartPole-v1")
     other, plain = ready(tmp_path / "third")
     plain.body = lambda trainer, _: trainer.learn()
