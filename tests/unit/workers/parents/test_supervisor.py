@@ -35,7 +35,8 @@ def test_a_whole_attempt(supervise, server):
     assert server.tokens == {f"Bearer {TOKEN}"}
 
 
-def test_the_trainer_gets_no_credential(supervise):
+def test_the_trainer_gets_no_credential(supervise, monkeypatch):
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)  # torch sets it where a test of this process compiled
     supervised = supervise("train:10", resources={"gpus": 1, "cpu_threads": 3})
     supervised.wait_for_end()
     environ = json.loads((supervised.directory.root / "environ.json").read_text())

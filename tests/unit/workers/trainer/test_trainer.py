@@ -31,13 +31,17 @@ def ready(path: Path, mode: str = "all", **options: Any) -> tuple[Trainer, Count
 
 
 def test_sigterm_takes_the_way_of_an_exception(tmp_path: Path) -> None:
-    trainer, algo = ready(tmp_path)
-    algo.body = lambda _, epoch: os.kill(os.getpid(), signal.SIGTERM) if epoch == 1 else None
-    with pytest.raises(SystemExit) as raised:
-        trainer.train(3, 5)
-    assert raised.value.code == 128 + signal.SIGTERM
-    assert names(tmp_path) == ["exception", "itr_0"]
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a trainer leaves a handler of somebody else alone
+    try:
+        trainer, algo = ready(tmp_path)
+        algo.body = lambda _, epoch: os.kill(os.getpid(), signal.SIGTERM) if epoch == 1 else None
+        with pytest.raises(SystemExit) as raised:
+            trainer.train(3, 5)
+        assert raised.value.code == 128 + signal.SIGTERM
+        assert names(tmp_path) == ["exception", "itr_0"]
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_an_order_ends_the_run_with_a_snapshot_that_the_gap_would_leave_out(tmp_path: Path) -> None:
