@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, cast, get_args
 import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import CANCELLED, FAILURE, CommandError, cause_of, emit_json, number, say, show, state, table, usage
+from palestra.cli.output import CANCELLED, FAILURE, CommandError, cause_of, emit_json, number, say, show, spread, state, table, usage
 from palestra.client import Client
 from palestra.contract.names import ExportFormat
 from palestra.contract.options import EvaluateOptions
@@ -206,7 +206,13 @@ def _tell_result(client: Client, run: str, job: JobView, *, wait: bool, as_json:
         emit_json(made if many else made[0])
         return
     cells = [
-        [f"{row.env_step:,}", row.episodes, *(number(value) for value in (row.mean, row.stdev, row.min, row.median, row.max))]
+        [
+            f"{row.env_step:,}",
+            row.episodes,
+            number(row.mean),
+            spread(row.stdev, row.episodes),
+            *(number(value) for value in (row.min, row.median, row.max)),
+        ]
         for row in made
     ]
     headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max")

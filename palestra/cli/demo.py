@@ -15,7 +15,7 @@ from rich.text import Text
 from palestra.cli.connect import DEFAULT_DATA_DIR
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.embedded.instance import Instance, InstanceOptions
-from palestra.cli.output import FAILURE, CommandError, err, number, out, say, show, table
+from palestra.cli.output import FAILURE, CommandError, err, mean_and_spread, number, out, say, show, table
 from palestra.cli.up import DataDirOption
 from palestra.cli.watch import Board
 from palestra.client import FINAL_RUN_STATES, Client
@@ -182,13 +182,13 @@ def _row(result: _Result) -> tuple[object, ...]:
 def _cells(evaluation: EvaluationView | None) -> tuple[str, str, str]:
     if evaluation is None:
         return ("-", "-", "-")
-    return (f"{number(evaluation.mean)} ± {number(evaluation.stdev)}", number(evaluation.min), number(evaluation.max))
+    return (mean_and_spread(evaluation.mean, evaluation.stdev, evaluation.episodes), number(evaluation.min), number(evaluation.max))
 
 
 def _over(values: Sequence[float]) -> str:
     if not values:
         return "-"
-    return f"{number(fmean(values))} ± {number(stdev(values) if len(values) > 1 else 0.0)}"
+    return mean_and_spread(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
 
 
 def _range(values: Sequence[float]) -> tuple[str, str]:

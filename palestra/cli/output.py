@@ -108,6 +108,16 @@ def number(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
+def spread(stdev: float | None, count: int) -> str:
+    """Returns a sample standard deviation for a table; a dash where one value has none."""
+    return number(stdev if count > 1 else None)
+
+
+def mean_and_spread(mean: float, stdev: float | None, count: int) -> str:
+    """Returns a mean with its sample standard deviation; alone where one value has none."""
+    return f"{number(mean)} ± {number(stdev)}" if count > 1 and stdev is not None else number(mean)
+
+
 def say(sentence: str) -> None:
     """Prints a sentence for people."""
     out.print(Text(sentence))

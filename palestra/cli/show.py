@@ -7,7 +7,7 @@ import typer
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.files import artifact_table
-from palestra.cli.output import cause_of, emit_json, held_up, number, out, say, short, show, state, table, visible
+from palestra.cli.output import cause_of, emit_json, held_up, number, out, say, short, show, spread, state, table, visible
 from palestra.contract.resources import AttemptView, EvaluationView, JobView, RunDetail, SnapshotView
 
 
@@ -109,7 +109,7 @@ def _evaluations(rows: Sequence[EvaluationView]) -> Any:
             row.source,
             row.episodes,
             number(row.mean),
-            number(row.stdev) if row.episodes > 1 else "-",
+            spread(row.stdev, row.episodes),
             number(row.min),
             number(row.max),
             "  ".join(f"{name} {number(value, 4)}" for name, value in sorted(row.metrics.items())),

@@ -10,8 +10,8 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from palestra.cli.connect import Json, Server, TokenFile, connect
-from palestra.cli.output import CANCELLED, FAILURE, cause_of, emit_json_line, held_up, number, out, say
-from palestra.client import FINAL_RUN_STATES, Client
+from palestra.cli.output import CANCELLED, FAILURE, cause_of, emit_json_line, held_up, mean_and_spread, number, out, say
+from palestra.client import Client
 from palestra.contract.resources import RunView
 from palestra.contract.states import RunState
 
@@ -108,12 +108,12 @@ class Board:
             "seed": f"{run.seed:<4}",
             "state": f"{run.state:<9}",
             "steps": f"{run.progress.env_step:,}",
-            "speed": f"{run.progress.env_steps_per_second or 0:,.0f}/s" if run.state is RunState.RUNNING else "",
+            "speed": _speed(run),
             "score": held_up(run.not_uploaded) or score(run),
         }
         if run.id not in self._bars:
             self._bars[run.id] = self._progress.add_task("", total=1.0, **fields)
-        done = 1.0 if run.state in FINAL_RUN_STATES else run.progress.fraction or 0.0
+        done = 1.0 if run.state is RunState.SUCCEEDED else run.progress.fraction or 0.0
         self._progress.update(self._bars[run.id], completed=done, **fields)
 
     def _tell(self, run: RunView) -> None:
@@ -131,6 +131,11 @@ class Board:
             emit_json_line(run)
 
 
+def _speed(run: RunView) -> str:
+    speed = run.progress.env_steps_per_second
+    return "" if speed is None or run.state is not RunState.RUNNING else f"{speed:,.0f}/s"
+
+
 def score(run: RunView) -> str:
     """Returns the latest evaluation of a run in words."""
     latest = run.latest_evaluation
@@ -138,4 +143,4 @@ def score(run: RunView) -> str:
         return ""
     if latest.metrics:
         return "  ".join(f"{name} {number(value, 4)}" for name, value in sorted(latest.metrics.items()))
-    return f"evaluation {number(latest.mean)} ± {number(latest.stdev)}"
+    return f"evaluation {mean_and_spread(latest.mean, latest.stdev, latest.episodes)}"

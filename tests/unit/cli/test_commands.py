@@ -69,6 +69,19 @@ def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: Run) 
     assert "accuracy 0.9375  loss 0.2500" in out
 
 
+def test_one_episode_has_no_spread(peer: Peer, palestra: Run) -> None:
+    only = samples.evaluation(481.0, episodes=1, stdev=0.0)
+    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(state="succeeded", latest_evaluation=only))))
+    out = palestra("watch", "sample-0123456789abcdef")[1]
+    assert "evaluation 481.0" in out
+    assert "±" not in out
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="succeeded")))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(only)))
+    row = palestra("evaluate", RUN, "--wait", "--episodes", "1")[1].splitlines()[-1].split()
+    assert row == ["500", "1", "481.0", "-", "480.0", "481.0", "482.0"]
+
+
 def test_odd_file_names_are_taken_literally(peer: Peer, palestra: Run, tmp_path: Path) -> None:
     peer.on("POST", "/experiments", Answer(201, samples.experiment()))
     for name in ("name; rm -rf ~", "-x.yaml", "*.yaml"):
