@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { type Definition, reading, scoreOf } from "@/api/definition";
-import type { Evaluation } from "@/api/types";
+import type { Evaluation, ExperimentDetail } from "@/api/types";
+import { identityOf } from "@/features/experiment/DefinitionPanel";
 import { chartedSources } from "@/features/run/evaluationCurves";
+import { diff } from "@/lib/tree";
 
 const RL = {
   kind: "rl",
@@ -13,6 +15,19 @@ const supervised = (evaluation: object) =>
   ({ kind: "supervised", loop: { updates: 90 }, evaluation, snapshot: { every_updates: 30 } }) as unknown as Definition;
 const made = (changes: object) =>
   ({ mean: 12, metrics: {}, source: "evaluation", ...changes }) as unknown as Evaluation;
+
+describe("what an experiment's ID is made of", () => {
+  const definition = { ...RL, name: "Pole", notes: "", schema_version: 2 } as unknown as Definition;
+  const of = (code: object) => identityOf({ definition, code: code as unknown as ExperimentDetail["code"] });
+
+  it("is its definition, and the code of a team's own agent or environment", () => {
+    expect(of({ kind: "builtin" })).not.toHaveProperty("code");
+    const own = { kind: "distribution", distribution: "lab", version: "1", digest: "ab" };
+    expect(of({ kind: "builtin", environment: own })).toHaveProperty("code.environment.digest", "ab");
+    const changed = diff(of({ ...own, kind: "entrypoint" }), of({ ...own, kind: "entrypoint", digest: "cd" }));
+    expect(changed.filter((line) => line.status !== "same").map((line) => line.pointer)).toEqual(["/code/digest"]);
+  });
+});
 
 describe("what a definition's kind means", () => {
   it("counts env steps and shows returns in reinforcement learning", () => {

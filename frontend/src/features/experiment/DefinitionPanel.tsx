@@ -24,13 +24,13 @@ export function DefinitionPanel({ experiment, search, change }: DefinitionPanelP
     const rest = all.filter((one) => one.id !== experiment.id);
     return rest.map((one) => ({ value: one.id, label: `${one.name} · ${one.id.slice(-6)}` }));
   }, [others.data, experiment.id]);
-  const against = search.against !== undefined && other.data ? other.data.definition : null;
+  const against = search.against !== undefined && other.data ? other.data : null;
   const rows = useMemo(() => {
-    const mine = document(experiment.definition);
+    const mine = identityOf(experiment);
     if (against === null) return lines(mine).map((line): DiffLine => ({ ...line, status: "same", other: null }));
-    const compared = diff(mine, document(against));
+    const compared = diff(mine, identityOf(against));
     return search.changes ? onlyChanges(compared) : compared;
-  }, [experiment.definition, against, search.changes]);
+  }, [experiment, against, search.changes]);
   const changed = rows.filter((row) => row.status !== "same" && row.kind !== "branch").length;
   return (
     <Panel
@@ -98,8 +98,9 @@ function Row({ row }: { row: DiffLine }) {
   );
 }
 
-/** The definition without what the page's heading says already. */
-function document(definition: ExperimentDetail["definition"]): Json {
+/** What an experiment's ID is made of: the definition without what the page's heading says already, and code that is not Palestra's. */
+export function identityOf({ definition, code }: Pick<ExperimentDetail, "definition" | "code">): Json {
   const { kind: _kind, name: _name, notes: _notes, schema_version: _version, ...rest } = definition;
-  return rest as unknown as Json;
+  const foreign = code.kind !== "builtin" || code.environment != null;
+  return (foreign ? { ...rest, code } : rest) as unknown as Json;
 }
