@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -21,6 +22,10 @@ from tests.support.world import World, make_world
 def pytest_configure(config: pytest.Config) -> None:
     """Names the directory of this run's PostgreSQL before xdist starts its workers, so that all of them share it."""
     os.environ["PALESTRA_WORKER_COMPILE"] = "eager"
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # started in the background of a shell: so would be all that tests start and interrupt
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput") and postgres.ROOT_VARIABLE not in os.environ:
         os.environ[postgres.ROOT_VARIABLE] = str(postgres.make_root())
         config.add_cleanup(_stop_postgres)
