@@ -100,6 +100,22 @@ class FailingEnv(ScriptedEnv):
         return super().step(action)
 
 
+class ModulesEnv(ScriptedEnv):
+    """Notes which of some modules are loaded when it is closed, which is late in a process; may load one itself."""
+
+    def __init__(self, folder: str, looked_for: tuple[str, ...], brings: str | None = None) -> None:
+        super().__init__()
+        self.folder = folder
+        self.looked_for = looked_for
+        if brings is not None:
+            __import__(brings)
+
+    def close(self) -> None:
+        ours = sum(name.startswith("workers.") for name in sys.modules)
+        note(self.folder, "modules", found=[name for name in self.looked_for if name in sys.modules], ours=ours)
+        super().close()
+
+
 class TallyAgent:
     """Learns nothing but sums: all of its state depends on everything that it saw."""
 
@@ -158,6 +174,11 @@ def make_env(
     if folder is not None:
         note(folder, "make_env", index=process_idx, test=test)
     return kind(**options)
+
+
+def make_modules_env(process_idx: int, test: bool, **options: Any) -> ModulesEnv:
+    """Makes an environment that tells which modules are loaded."""
+    return ModulesEnv(**options)
 
 
 def make_env_of(process_idx: int, test: bool, *, train: dict[str, Any], evaluate: dict[str, Any]) -> ScriptedEnv:

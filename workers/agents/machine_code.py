@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,7 @@ MOST_LIBRARIES: Final = 256
 """Libraries kept, of 1 to 2 MB each; those that were not loaded for longest go first."""
 _ABANDONED_SECONDS: Final = 3_600
 _TRACED_PACKAGES: Final = ("workers.agents", "workers.networks")
+"""All of ours that runs while a function is traced lies in these or below them; everything else that code depends on is an argument."""
 
 Code = Callable[[list[Tensor]], list[Tensor]]
 
@@ -145,13 +146,25 @@ def _digest(*parts: str) -> str:
 @functools.cache
 def _ground() -> str:
     """Returns what all code of this process depends on."""
-    sources = hashlib.sha256()
-    for package in _TRACED_PACKAGES:
-        for source in sorted(files(package).iterdir(), key=lambda one: one.name):
-            if source.name.endswith(".py"):
-                sources.update(source.read_bytes())
+    sources = digest_of_sources(traced_folders())
     described = [line for line in _processor().splitlines() if line.startswith(("flags", "Features"))][:1]
-    return "\n".join([torch.__version__, platform.platform(), platform.machine(), *described, sources.hexdigest()])
+    return "\n".join([torch.__version__, platform.platform(), platform.machine(), *described, sources])
+
+
+def traced_folders() -> list[Path]:
+    """Returns the folders in and below which all sources lie that code may be made of."""
+    return [Path(str(files(package))) for package in _TRACED_PACKAGES]
+
+
+def digest_of_sources(folders: Iterable[Path]) -> str:
+    """Returns a SHA-256 of the names and bytes of all Python files in and below some folders."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for source in sorted(folder.rglob("*.py")):
+            content = source.read_bytes()
+            digest.update(f"{source.relative_to(folder).as_posix()} {len(content)}\n".encode())
+            digest.update(content)
+    return digest.hexdigest()
 
 
 def _processor() -> str:

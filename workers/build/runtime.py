@@ -51,7 +51,7 @@ def versions() -> dict[str, str]:
     return {
         "palestra": palestra.__version__,
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),  # else a process that it is sent to loads torch for it
         "numpy": np.__version__,
         "gymnasium": gymnasium.__version__,
         "cuda": torch.version.cuda or "",

@@ -1,8 +1,10 @@
 """Libraries on disk: found again by whoever needs the same code, and by nobody else."""
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,14 +13,19 @@ import pytest
 import torch
 from gymnasium import spaces
 
+import palestra
+import workers
 from palestra.contract.agents import C51Parameters, DqnParameters, PpoParameters
 from tests.unit.workers.agents.agent_kit import context
-from tests.unit.workers.agents.test_agent_contract import CASES
+from tests.unit.workers.agents.test_agent_contract import CASES, TRACED, trained
 from workers.agents import a3c, c51, dqn, machine_code, ppo
 from workers.agents.a3c import A3cMath
 from workers.agents.algorithm import cycle_of
 from workers.agents.machine_code import CODE_VARIABLE, MOST_LIBRARIES, identity_of
 
+OURS = [Path(package.__file__).parent for package in (workers, palestra)]
+UNCOMPILED = {"a3c", "cem", "recurrent-ppo", "reinforce", "trpo"}
+"""Cases in whose few updates nothing is traced."""
 EXAMPLES = [torch.arange(3.0), torch.ones(3)]
 
 
@@ -80,6 +87,66 @@ def test_code_of_another_machine_or_another_torch_is_not_ours(compiler, monkeypa
     finally:
         machine_code._ground.cache_clear()
     assert len(compiler) == 2
+
+
+def test_a_changed_byte_in_any_folder_of_traced_sources_gives_another_key(tmp_path: Path) -> None:
+    """Issue 16, step 1: old machine code would be loaded after an edit in a folder that the key leaves out."""
+    originals = machine_code.traced_folders()
+    folders = [Path(shutil.copytree(one, tmp_path / str(index))) for index, one in enumerate(originals)]
+    before = machine_code.digest_of_sources(folders)
+    assert before == machine_code.digest_of_sources(originals)
+    touched = list(_one_source_of_each_folder(folders))
+    assert len(touched) >= len(originals)
+    for source in touched:
+        content = source.read_bytes()
+        source.write_bytes(content[:-1] + b" ")
+        assert machine_code.digest_of_sources(folders) != before, source
+        source.write_bytes(content)
+    assert machine_code.digest_of_sources(folders) == before
+
+
+def test_code_made_of_other_sources_in_a_sub_folder_is_not_ours(compiler, monkeypatch, tmp_path: Path) -> None:
+    """Issue 16, step 1."""
+    source = tmp_path / "sources" / "common" / "losses.py"
+    source.parent.mkdir(parents=True)
+    monkeypatch.setattr(machine_code, "traced_folders", lambda: [tmp_path / "sources"])
+    try:
+        for content in ("factor = 1", "factor = 2", "factor = 1"):
+            source.write_text(content)
+            machine_code._ground.cache_clear()
+            machine_code.machine_code("one", "sizes", doubled, EXAMPLES)
+    finally:
+        machine_code._ground.cache_clear()
+    assert len(compiler) == 2
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in TRACED else pytest.mark.slow) for name in CASES if name not in UNCOMPILED]
+)
+def test_all_of_ours_that_runs_while_an_update_is_traced_is_part_of_the_key(name: str, traces, monkeypatch) -> None:
+    """Issue 16, step 1: what the key leaves out may be edited, and old machine code be loaded."""
+    ran: set[str] = set()
+    trace = machine_code._traced
+
+    def traced(function, examples):
+        sys.setprofile(lambda frame, event, argument: ran.add(frame.f_code.co_filename))
+        try:
+            return trace(function, examples)
+        finally:
+            sys.setprofile(None)
+
+    monkeypatch.setattr(machine_code, "_traced", traced)
+    trained(CASES[name], compile="compiled")
+    ours = {Path(file) for file in ran if any(Path(file).is_relative_to(one) for one in OURS)}
+    folders = machine_code.traced_folders()
+    assert len(ours) > 2
+    assert [file for file in ours if not any(file.is_relative_to(folder) for folder in folders)] == []
+
+
+def _one_source_of_each_folder(folders: list[Path]) -> Iterator[Path]:
+    for folder in folders:
+        by_folder = {source.parent: source for source in sorted(folder.rglob("*.py")) if source.stat().st_size}
+        yield from by_folder.values()
 
 
 def test_of_many_libraries_those_not_loaded_for_longest_go(compiler, libraries: Path, monkeypatch) -> None:

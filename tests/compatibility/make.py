@@ -1,0 +1,180 @@
+"""Writes what a version of Palestra leaves behind, for the tests that a later one still reads it.
+
+    python -m tests.compatibility.make DIRECTORY
+
+`tests/assets/stored` holds what the code before the moves of issue 16 wrote; it is never written anew, only added to: what was written
+once must be read for ever. A new set goes to a directory of its own beside it. Every part is as small as a few KiB.
+"""
+
+import asyncio
+import json
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from app.db.engine import Database
+from app.db.migrate import upgrade
+from app.services.blobs import BlobStore
+from palestra.contract.states import Cause, Outcome
+from tests.support import records
+from tests.support.async_fakes import TallyAgent, make_agent, make_env
+from tests.support.garage_kit import ConstantPolicy, CountingEnv, GivenSamplerAlgo
+from tests.support.storing import Storing
+from tests.support.trainings import Trained, definition, work_order
+from tests.support.world import definition as small_definition
+from tests.support.world import make_world
+from workers.collect.process_sampler import ProcessSampler
+from workers.collect.samplers import LocalSampler, VecSampler
+from workers.entrypoints.agent_algorithm import AgentAlgorithm
+from workers.entrypoints.experiment import RLExperiment
+from workers.entrypoints.functional import train_agent, train_agent_async
+from workers.entrypoints.trainer import Trainer
+from workers.estimators import Agent, Estimator, Memory, RunConfig
+from workers.estimators.models import classifier, dqn
+from workers.snapshot import SnapshotConfig
+
+BIT_FLIP = "workers.envs.own:palestra/BitFlip-v0"
+"""The documented way to an environment of ours, which is stored as it was written."""
+SAMPLERS: dict[str, Callable[..., Any]] = {"local": LocalSampler, "vec": VecSampler, "process": ProcessSampler}
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "dqn": definition(
+        agent="dqn",
+        env={"id": "palestra/BitFlip-v0", "kwargs": {"bits": 3}},
+        loop={"env_steps": 120, "epoch_env_steps": 40},
+        evaluation={"every_env_steps": 50, "episodes": 1},
+        snapshot={"every_env_steps": 60},
+    ),
+    "ppo": definition(
+        agent="ppo",
+        loop={"env_steps": 96, "epoch_env_steps": 32},
+        evaluation={"every_env_steps": 48, "episodes": 1, "max_episode_steps": 9},
+        snapshot={"every_env_steps": 32},
+    ),
+    "classifier": {
+        "kind": "supervised",
+        "name": "spirals",
+        "estimator": {"name": "classifier", "params": {"classes": 3, "hidden_sizes": [4]}},
+        "train_input": {"name": "spirals", "params": {"batch_size": 8, "points": 8}},
+        "evaluation_input": {"name": "spirals", "params": {"points": 8}},
+        "loop": {"updates": 20, "epoch_updates": 10},
+        "evaluation": {"every_updates": 10, "metric": "accuracy", "goal": "maximize"},
+        "snapshot": {"every_updates": 5},
+    },
+}
+DEFINITIONS["dqn"]["agent"].update(buffer_size=100, learning_starts=20, hidden_sizes=[4])
+DEFINITIONS["ppo"]["agent"].update(hidden_sizes=[4])
+
+
+def main(directory: Path) -> None:
+    """Writes all parts below a directory that does not exist yet."""
+    directory.mkdir(parents=True)
+    for name, document in DEFINITIONS.items():
+        job(directory / name, document, stop_at=15 if name == "classifier" else 80)
+    trainer(directory / "trainer")
+    for name, kind in SAMPLERS.items():
+        sampling_trainer(directory / f"trainer_{name}", kind)
+    functions(directory)
+    estimator(directory / "estimator")
+    agent(directory / "agent")
+    asyncio.run(database(directory / "database"))
+
+
+def job(target: Path, document: dict[str, Any], stop_at: int) -> None:
+    """A training by definition that was killed, with its newest snapshot."""
+    order = work_order(document)
+    with tempfile.TemporaryDirectory() as scratch:
+        killed = Trained(order, Path(scratch, "snapshots")).run(stop_at=stop_at)
+        snapshot, _ = killed.snapshot_at("periodic")
+        shutil.copytree(snapshot, target / snapshot.name)
+    (target / "order.json").write_text(order.model_dump_json(indent=1) + "\n", "utf-8")
+
+
+def trainer(target: Path) -> None:
+    """A garage-style training of a built-in agent, which `restore` builds again from the recipe."""
+    made = Trainer(SnapshotConfig(str(target)), seed=1)
+    parameters = {"name": "dqn", "learning_starts": 20, "batch_size": 8, "hidden_sizes": (4,), "buffer_size": 100}
+    made.setup(AgentAlgorithm(parameters, BIT_FLIP, seed=1), gym.make(BIT_FLIP))
+    made.train(n_epochs=2, batch_size=40)
+
+
+def sampling_trainer(target: Path, kind: Callable[..., Any]) -> None:
+    """A garage-style training whose recipe holds a sampler of ours."""
+    env, policy = CountingEnv(), ConstantPolicy()
+    made = Trainer(SnapshotConfig(str(target)), rebuildable=True, seed=4)
+    made.setup(GivenSamplerAlgo(policy, kind(policy, env, seed=3)), env)
+    made.train(2, 10)
+
+
+def functions(directory: Path) -> None:
+    """PFRL-style trainings, in this process and in another one."""
+    train_agent(TallyAgent(), make_env(0, test=False), 40, str(directory / "train_agent"), seed=1)
+    target = str(directory / "train_agent_async")
+    train_agent_async(target, 1, make_env, steps=40, eval_interval=None, make_agent=make_agent)
+
+
+def batches() -> Any:
+    """Returns rows for a classifier."""
+    generator = np.random.default_rng(1)
+    for _ in range(12):
+        yield {"x": generator.random((4, 2), np.float32)}, generator.integers(0, 3, 4)
+
+
+def estimator(target: Path) -> None:
+    """A model directory of a shipped model function."""
+    Estimator(classifier, target, RunConfig(keep_checkpoint_max=1), {"classes": 3, "hidden_sizes": [4]}).train(batches, max_steps=8)
+
+
+def agent(target: Path) -> None:
+    """A model directory of an agent of a shipped model function."""
+    made = Agent(dqn, Memory(size=64, batch_size=8), str(target), RunConfig(keep_checkpoint_max=1), {"actions": 2, "hidden_sizes": [4]})
+    RLExperiment(made, CountingEnv(), train_steps=8, first_update=10, update_frequency=2, eval_steps=1).train()
+
+
+async def database(target: Path) -> None:
+    """A SQLite database, as SQL: one run that was paused with a snapshot, one that succeeded, telemetry of both."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "palestra.db")
+        upgrade(f"sqlite:///{path}")
+        opened = Database(f"sqlite:///{path}")
+        facts = await _live(opened, Path(scratch, "blobs"))
+        await opened.dispose()
+        target.mkdir()
+        with sqlite3.connect(path) as connection:
+            (target / "palestra.sql").write_text("\n".join(connection.iterdump()) + "\n", "utf-8")
+    (target / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+
+
+async def _live(opened: Database, blobs: Path) -> dict[str, Any]:
+    world = await make_world(opened)
+    registered = await world.register(slots=12)
+    experiment, _ = await world.submit(small_definition(snapshot={"keep_last": 2, "keep_best": True}), seeds=(0, 1))
+    first, second = await world.jobs()
+    order = (await world.start(first.id, registered.worker_id)).work_order
+    run_id = order.runs[0].run_id
+    storing = Storing(world, opened, BlobStore(blobs), blobs, run_id, first.id, registered.worker_id, order.attempt_id)
+    await storing.send(records.points(run_id, "loss/td", range(1, 50)), records.episodes(run_id, [1, 2, 3]), records.log(run_id, "hello"))
+    await storing.send(records.evaluation(run_id, 40, 12.5), records.stats(run_id, 40))
+    snapshot_id = await storing.snapshot(40, score=12.5)
+    await world.pause(first.id)
+    await world.release(order.attempt_id, Outcome.PAUSED, Cause.USER, last_seq=storing.seq)
+    other = (await world.start(second.id, registered.worker_id, slot=1)).work_order
+    await world.release(other.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
+    return {
+        "project": world.project_id,
+        "admin": world.admin.user_id,
+        "experiment": experiment.id,
+        "run": run_id,
+        "job": first.id,
+        "snapshot": snapshot_id,
+    }
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

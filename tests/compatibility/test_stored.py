@@ -1,0 +1,145 @@
+"""What an older version wrote is read by this one: snapshots of every face, and a database.
+
+Issue 16, step 1. `tests/assets/stored` was written by `tests.compatibility.make` before modules and classes moved, so the module paths in
+recipes, the ids of environments and the documents of the database are the old ones.
+"""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from app.db.engine import Database
+from app.db.migrate import upgrade
+from app.db.models import Project, User
+from app.domain.paging import PageRequest
+from app.services import curves, experiments, snapshots
+from palestra.contract.definition import definition_hash
+from palestra.contract.names import Scope
+from palestra.contract.queries import SeriesQuery
+from palestra.contract.work_order import WorkOrder
+from tests.compatibility.make import BIT_FLIP, DEFINITIONS, SAMPLERS, batches
+from tests.support.async_fakes import TallyAgent, make_agent, make_env
+from tests.support.garage_kit import CountingEnv
+from tests.support.trainings import Trained
+from tests.support.world import ALL, World, principal
+from workers.entrypoints.experiment import RLExperiment
+from workers.entrypoints.functional import train_agent, train_agent_async
+from workers.entrypoints.trainer import Trainer
+from workers.estimators import Agent, Estimator, Memory, RunConfig
+from workers.estimators.models import classifier, dqn
+from workers.snapshot import SnapshotConfig
+from workers.snapshot.store import load_snapshot
+
+ASSETS = Path(__file__).parents[1] / "assets" / "stored"
+
+
+@pytest.fixture(params=sorted(path.name for path in ASSETS.iterdir() if path.is_dir()))
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of what one version wrote: reading it may write beside it."""
+    return Path(shutil.copytree(ASSETS / request.param, tmp_path / "stored"))
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_job_goes_on_from_its_snapshot(stored: Path, tmp_path: Path, name: str) -> None:
+    order = WorkOrder.model_validate_json((stored / name / "order.json").read_text("utf-8"))
+    (snapshot,) = (stored / name).glob("snp_*")
+    found = load_snapshot(snapshot, run_id=order.runs[0].run_id, definition_hash=definition_hash(order.definition))
+    resumed = Trained(order, tmp_path / "resumed")
+    resumed._snapshot = found
+    resumed.run()
+    assert resumed.exact
+    loop = DEFINITIONS[name]["loop"]
+    last = [record for record in resumed.dumped() if record["type"] == "snapshot"][-1]
+    assert (last["reason"], last["update"] if name == "classifier" else last["env_step"]) == ("finish", loop.get("env_steps", 20))
+    assert 0 < found.manifest.update < last["update"]
+
+
+def test_a_trainer_builds_a_built_in_agent_again(stored: Path, tmp_path: Path) -> None:
+    trainer = Trainer(SnapshotConfig(str(tmp_path / "again")))
+    trainer.restore(stored / "trainer")
+    trainer.resume(n_epochs=3)
+    assert (trainer.stats.total_env_steps, trainer.stats.total_epoch) == (120, 2)
+    assert type(trainer._session.algo).__name__ == "AgentAlgorithm"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_trainer_builds_samplers_again(stored: Path, tmp_path: Path, name: str) -> None:
+    trainer = Trainer(SnapshotConfig(str(tmp_path / "again")))
+    trainer.restore(stored / f"trainer_{name}")
+    trainer.resume(n_epochs=3)
+    assert type(trainer._session.algo._sampler) is SAMPLERS[name]  # type: ignore[union-attr]
+    assert trainer.stats.total_epoch == 2
+
+
+def test_functions_go_on_from_their_snapshots(stored: Path) -> None:
+    agent = TallyAgent()
+    train_agent(agent, make_env(0, test=False), 60, str(stored / "train_agent"), seed=1, resume="latest")
+    assert (stored / "train_agent" / "60_finish").is_dir()
+    assert agent.t == 60
+    target = str(stored / "train_agent_async")
+    found = train_agent_async(target, 1, make_env, steps=60, eval_interval=None, make_agent=make_agent, resume="latest")
+    assert found.t == 60
+
+
+def test_model_directories_are_those_of_the_same_model_functions(stored: Path) -> None:
+    estimator = Estimator(classifier, stored / "estimator", params={"classes": 3, "hidden_sizes": [4]})
+    assert (estimator.global_step, estimator.train(batches, max_steps=12).global_step) == (8, 12)
+    agent = Agent(dqn, Memory(size=64, batch_size=8), stored / "agent", RunConfig(), {"actions": 2, "hidden_sizes": [4]})
+    assert agent.global_step == 8
+    RLExperiment(agent, CountingEnv(), train_steps=12, first_update=10, update_frequency=2, eval_steps=1).train()
+    assert agent.global_step == 12
+
+
+def test_an_environment_of_ours_is_found_under_its_documented_id() -> None:
+    assert isinstance(gym.make(BIT_FLIP, bits=4).reset(seed=1)[0], dict | np.ndarray)
+
+
+@pytest.fixture
+async def world(stored: Path, tmp_path: Path) -> AsyncIterator[World]:
+    """The stored database, brought up to this version."""
+    path = tmp_path / "palestra.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((stored / "database" / "palestra.sql").read_text("utf-8"))
+    connection.close()
+    upgrade(f"sqlite:///{path}")
+    database = Database(f"sqlite:///{path}")
+    known = facts(stored)
+    project, user = Project(id=known["project"], name="default"), User(id=known["admin"], name="admin")
+    callers = [principal(project, user, scopes) for scopes in (ALL, ALL, frozenset({Scope.WORKER}))]
+    yield World(database, project.id, *callers)
+    await database.dispose()
+
+
+def facts(stored: Path) -> dict[str, Any]:
+    known: dict[str, Any] = json.loads((stored / "database" / "facts.json").read_text("utf-8"))
+    return known
+
+
+async def test_a_database_is_read(stored: Path, world: World) -> None:
+    known = facts(stored)
+    async with world.database.read() as session:
+        experiment = await experiments.get(session, world.admin, known["experiment"])
+        (snapshot,) = (await snapshots.list_of_run(session, world.admin, known["run"], PageRequest(limit=9))).items
+    assert {job.state for job in await world.jobs()} == {"paused", "succeeded"}
+    assert (experiment.name, snapshot.id, snapshot.state) == ("CartPole DQN", known["snapshot"], "verified")
+    body = {"select": [{"run_id": known["run"], "series": "loss/td"}], "start": 1, "end": 49, "buckets": 7}
+    (curve,) = (await curves.query(world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body)))).series
+    assert sum(curve.n) == 49
+
+
+async def test_a_paused_run_of_an_older_database_goes_on(stored: Path, world: World) -> None:
+    known = facts(stored)
+    await world.resume(known["job"])
+    worker = await world.register(name="w2")
+    order = (await world.claim(known["job"], worker.worker_id, attempt=2)).work_order
+    assert order.runs[0].snapshot is not None
+    assert (order.runs[0].run_id, order.runs[0].snapshot.snapshot_id) == (known["run"], known["snapshot"])
+    again, is_new = await world.submit(seeds=(0,), document=order.definition.model_dump(mode="json"))
+    assert (again.id, is_new) == (known["experiment"], False), "the same definition has the same ID"

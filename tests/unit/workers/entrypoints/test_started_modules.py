@@ -1,0 +1,34 @@
+"""Which modules a process of `train_agent_async` loads: torch takes seconds and hundreds of MB, so only an agent may bring it."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.async_fakes import make_agent, make_modules_env, notes
+from workers.entrypoints.functional import train_agent_async
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+
+
+def loaded_modules(folder: Path, **options: Any) -> list[list[str]]:
+    """Trains, evaluates, saves and ends in two processes; returns which modules each environment found when it was closed."""
+    make_env = functools.partial(make_modules_env, folder=str(folder), looked_for=("torch", "stable_baselines3"), **options)
+    train_agent_async(
+        str(folder / "out"), 2, make_env, steps=60, eval_interval=20, eval_n_episodes=1, make_agent=make_agent, use_tensorboard=True
+    )
+    found = notes(folder, "modules")
+    assert all(one["ours"] > 10 for one in found)
+    return [one["found"] for one in found]
+
+
+def test_started_processes_load_no_torch_that_the_agent_does_not_bring(tmp_path: Path) -> None:
+    """Issue 16, step 1."""
+    assert loaded_modules(tmp_path) == [[]] * 4, "two processes with an environment each to train and to evaluate"
+
+
+@pytest.mark.slow
+def test_what_an_environment_brings_is_seen(tmp_path: Path) -> None:
+    """Issue 16, step 1: the test above can fail."""
+    assert loaded_modules(tmp_path, brings="torch") == [["torch"]] * 4
