@@ -114,8 +114,14 @@ class Recurrent:
         return initial.layer_shapes(self._weights())
 
     def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)): the initialisation of `torch.nn.LSTM`."""
-        return {name: initial.uniform(shape, self.units**-0.5, generator) for name, shape in self.shapes().items()}
+        """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)), as by `torch.nn.LSTM`, and 1 more for the gate that keeps.
+
+        As TensorFlow and Haiku do (Gers et al. 2000, Jozefowicz et al. 2015): a gate that begins half open leaves 0.3 % of an input after
+        twelve steps, one that begins with this bias 8 %.
+        """
+        parameters = {name: initial.uniform(shape, self.units**-0.5, generator) for name, shape in self.shapes().items()}
+        parameters[f"{self.prefix}.inputs.bias"][self.units : 2 * self.units] += 1.0  # forget gate of an LSTM, update gate of a GRU
+        return parameters
 
     def initial_orthogonal(self, generator: torch.Generator, *, gain: float = 1.0) -> dict[str, Tensor]:
         """Returns orthogonal weights of this gain and zero biases."""

@@ -1,0 +1,20 @@
+"""Line 15.12: what was shown twelve steps ago, which recurrent PPO named and DRQN did not."""
+
+import pytest
+
+from tests.learning.trainings import Trained, example
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_drqn_names_a_cue_that_it_saw_twelve_steps_ago(seed) -> None:
+    changes = {
+        "env": {"kwargs": {"delay": 12}},
+        "agent": {"sequence_length": 26},
+        "loop": {"env_steps": 40_000},
+        "evaluation": {"every_env_steps": None},
+        "stop": {"success_score": None},
+    }
+    definition = example("learning/recall-drqn.yaml", **changes)
+    assert Trained(definition, seed).mean >= 0.95, "without a memory it is 0.25"
