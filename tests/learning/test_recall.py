@@ -11,7 +11,6 @@ from tests.learning.trainings import Trained, example
 def test_drqn_names_a_cue_that_it_saw_twelve_steps_ago(seed) -> None:
     changes = {
         "env": {"kwargs": {"delay": 12}},
-        "agent": {"sequence_length": 26},
         "loop": {"env_steps": 40_000},
         "evaluation": {"every_env_steps": None},
         "stop": {"success_score": None},
