@@ -2251,6 +2251,8 @@ export interface components {
             /**
              * Sequence Length
              * @description env_steps of a sequence, those that only fill the memory included.
+             *
+             *     Sequences begin anywhere in an episode: what has to be remembered for n env_steps wants 2 n.
              * @default 16
              */
             sequence_length: number;

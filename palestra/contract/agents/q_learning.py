@@ -230,7 +230,10 @@ class DrqnParameters(QLearningParameters):
     """Units of the recurrent layer."""
 
     sequence_length: Annotated[int, Field(ge=1, le=1_000)] = 16
-    """env_steps of a sequence, those that only fill the memory included. Sequences begin anywhere: give them twice the steps to remember."""
+    """env_steps of a sequence, those that only fill the memory included.
+
+    Sequences begin anywhere in an episode: what has to be remembered for n env_steps wants 2 n.
+    """
 
     burn_in: Annotated[int, Field(ge=0, le=999)] = 0
     """First env_steps of a sequence, which only fill the memory."""
