@@ -4,7 +4,7 @@ Server, broker and worker are real processes. Each strike kills, freezes, cuts o
 must have succeeded with the same episodes, curves, evaluations and final parameters as the undisturbed run of its definition and seed,
 and none may have been called final before its result was stored.
 
-    python -m benchmarks.chaos [--strikes 100] [--seed 0] [--database sqlite|postgresql] [--env-steps 30000]
+    python -m benchmarks.chaos [--strikes 100] [--seed 0] [--database sqlite|postgresql] [--env-steps 30000] [--directory EMPTY]
 """
 
 import argparse
@@ -29,10 +29,11 @@ def main() -> int:
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--env-steps", type=int, default=30_000)
     parser.add_argument("--only", action="append", default=[], metavar="KIND", help="strike in these ways alone")
+    parser.add_argument("--directory", type=Path, help="keep the logs of the processes here; its path must be short")
     arguments = parser.parse_args()
     print(machine(), flush=True)
     with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp")))
+        directory = arguments.directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp")))
         url = stack.enter_context(_postgres()) if arguments.database == "postgresql" else None
         world = stack.enter_context(running_world(directory, arguments.env_steps, arguments.seed, url))
         struck = strike(world, arguments.strikes, tuple(arguments.only), echo=True)
@@ -72,8 +73,6 @@ def report(world: World, made: Counter[str]) -> None:
     retries = sum(one.retries for one in world.trainings)
     print(f"{sum(made.values())} strikes, {len(world.trainings)} trainings, {sum(attempts)} attempts, {retries} retried after a full disk")
     print(f"processes that ended without having been killed: {dict(world.restarts) or 'none'}")
-    for fault in world.faults:
-        print(f"FAULT {fault}")
     equal = len(world.trainings) - len({fault.split(" ", 1)[0] for fault in world.faults})
     print(f"{equal} of {len(world.trainings)} trainings equal the undisturbed one")
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -67,7 +68,8 @@ class World:
         """Processes that ended without having been killed here, by name."""
         self.has_disks = False
         self._references: dict[str, dict[str, Any]] = {}
-        self._final: set[str] = set()
+        self._succeeded: dict[str, bool] = {}
+        """By run that has ended."""
 
     # Trainings
 
@@ -98,7 +100,7 @@ class World:
 
     def unfinished(self) -> list[Struck]:
         """Returns the trainings that have not ended, after a look at those that did."""
-        return [one for one in self.trainings if one.run_id not in self._final and not self._look(one)]
+        return [one for one in self.trainings if one.run_id not in self._succeeded and not self._look(one)]
 
     def in_the_middle(self, *, deadly: bool, seconds: float = 300) -> list[Struck]:
         """Waits until a training is in its middle, and returns all that are; one that may not die again is left out."""
@@ -119,10 +121,10 @@ class World:
     def finish(self, seconds: float = 900) -> None:
         """Waits for every training's end and compares each with the undisturbed one of its kind."""
         wait_for(lambda: not self.unfinished(), seconds, f"all trainings end: {[one.run_id for one in self.unfinished()]}")
-        for one in self.trainings:
+        for one in (one for one in self.trainings if self._succeeded[one.run_id]):
             found = differences(self._references[one.kind], history_of(self.stack, one.run_id))
             if found:
-                self.faults.append(f"{one.run_id} ({one.kind}, {', '.join(one.strikes)}) differs: {'; '.join(found)}")
+                self._fault(one, f"differs: {'; '.join(found)}")
 
     # Processes
 
@@ -153,19 +155,28 @@ class World:
             one.retries += 1
             return False
         if run["state"] in {"succeeded", "failed", "cancelled"}:
-            self._final.add(one.run_id)
-            self._check_end(one, run)
+            self._succeeded[one.run_id] = self._is_whole(one, run)
             return True
         return False
 
-    def _check_end(self, one: Struck, run: Mapping[str, Any]) -> None:
-        struck = ", ".join(one.strikes)
+    def _is_whole(self, one: Struck, run: Mapping[str, Any]) -> bool:
         if run["state"] != "succeeded":
-            self.faults.append(f"{one.run_id} ({struck}) {run['state']}: {run['cause']} {run['failure']}")
-            return
+            self._fault(one, f"{run['state']}: {run['cause']} {run['failure']}")
+            return False
         snapshots = self.stack.get(f"runs/{one.run_id}/snapshots", limit=500)["items"]
-        if not any(row["reason"] == "finish" and row["state"] == "verified" for row in snapshots):
-            self.faults.append(f"{one.run_id} ({struck}) succeeded before its result was stored")
+        if any(row["reason"] == "finish" and row["state"] == "verified" and not row["superseded"] for row in snapshots):
+            return True
+        self._fault(one, "succeeded before its result was stored")
+        return False
+
+    def _fault(self, one: Struck, sentence: str) -> None:
+        """Notes what must not be, and prints it with the attempts at once: the program may not come to its end."""
+        self.faults.append(f"{one.run_id} ({one.kind}, {', '.join(one.strikes)}) {sentence}")
+        attempts = self.stack.get(f"runs/{one.run_id}")["attempts"]
+        ends = [
+            f"  {attempt['id']} {attempt['state']} {attempt['outcome']} {attempt['cause']} {attempt['failure']}" for attempt in attempts
+        ]
+        print("\n".join([f"FAULT {self.faults[-1]}", *ends]), file=sys.stderr, flush=True)
 
     def _is_in_the_middle(self, one: Struck) -> bool:
         run = self.stack.get(f"runs/{one.run_id}")

@@ -13,7 +13,7 @@ from tests.e2e.ups import Up
 from tests.support.documents import REPOSITORY, blocks_of
 from tests.support.stack import bare_environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
 PAGES = ("README.md", "docs/training.md", "docs/guide.md")
 
 
