@@ -71,7 +71,8 @@ def report(world: World, made: Counter[str]) -> None:
     print(aligned(rows))
     attempts = [len(world.stack.get(f"runs/{one.run_id}")["attempts"]) for one in world.trainings]
     retries = sum(one.retries for one in world.trainings)
-    print(f"{sum(made.values())} strikes, {len(world.trainings)} trainings, {sum(attempts)} attempts, {retries} retried after a full disk")
+    print(f"{sum(made.values())} strikes, {len(world.trainings)} trainings, {sum(attempts)} attempts")
+    print(f"{retries} retries by hand, after a full disk or three deaths within a minute")
     print(f"processes that ended without having been killed: {dict(world.restarts) or 'none'}")
     equal = len(world.trainings) - len({fault.split(" ", 1)[0] for fault in world.faults})
     print(f"{equal} of {len(world.trainings)} trainings equal the undisturbed one")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from app.domain.errors import DomainError, InvalidError, StorageFullError, UnavailableError
+from palestra.contract.sizes import size_in_words
 
 Result = TypeVar("Result")
 
@@ -22,7 +23,6 @@ CHUNK: Final = 1_048_576
 _ID: Final = re.compile(r"^[0-9a-f]{32}$")
 _TEMPORARY: Final = "incoming"
 _ORPHAN_SECONDS: Final = 3_600.0
-_MIB: Final = 2**20
 _TRIAL_BYTES: Final = 64 * 1024
 _RESERVED_SHARE: Final = 20
 """The reserve is at most one part in so many of the disk, so that a small one is of use too."""
@@ -75,7 +75,7 @@ class BlobStore:
         """
         room = max(0, self.room())
         if size > room:
-            message = f"{FULL} {size / _MIB:.3g} MiB were to be stored and {room / _MIB:.3g} MiB may be used. Free some space there."
+            message = f"{FULL} {size_in_words(size)} were to be stored and {size_in_words(room)} may be used. Free some space there."
             raise StorageFullError(message)
 
     def try_out(self) -> None:

@@ -35,6 +35,7 @@ from palestra.contract.resources import (
     SnapshotProgressView,
     WorkerView,
 )
+from palestra.contract.sizes import size_in_words
 from palestra.contract.states import AttemptState, JobState, RunState
 from palestra.contract.upgrade import load_definition
 from palestra.contract.views import View
@@ -151,7 +152,7 @@ def backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
     if not backlog.delivering and backlog.problem is None:
         return None
     what = "result not uploaded yet" if backlog.delivering else "snapshots not uploaded yet"
-    count = f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {backlog.size / 2**20:.3g} MiB"
+    count = f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {size_in_words(backlog.size)}"
     message = f"{what} ({count})" + ("" if backlog.problem is None else f": {backlog.problem}")
     return BacklogView(**backlog.model_dump(), message=message)
 

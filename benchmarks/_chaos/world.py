@@ -28,6 +28,8 @@ SETTINGS = {
 }
 WORKER_DISK_KIB = 96 * 1024
 SERVER_DISK_KIB = 160 * 1024
+_FOR_A_PERSON = ("disk_full", "poison")
+"""Causes that nobody but a person ends: strikes on a slow machine may add up to the three deaths within a minute of `poison`."""
 MOST_DEATHS = 2
 """Of one run within a minute: the third is taken for poison."""
 _PPO = {"name": "ppo", "rollout_steps": 128, "passes": 4, "minibatch_size": 128, "hidden_sizes": [32, 32]}
@@ -148,9 +150,9 @@ class World:
     # Private
 
     def _look(self, one: Struck) -> bool:
-        """Returns whether a training has ended for good; retries one whose disk was full."""
+        """Returns whether a training has ended for good; retries, as a person would, one that waits for a person."""
         run = self.stack.get(f"runs/{one.run_id}")
-        if run["state"] == "failed" and run["cause"] == "disk_full":
+        if run["state"] == "failed" and run["cause"] in _FOR_A_PERSON:
             self.stack.post(f"runs/{one.run_id}:retry", {})
             one.retries += 1
             return False

@@ -9,6 +9,7 @@ from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.files import artifact_table
 from palestra.cli.output import cause_of, emit_json, held_up, number, out, say, short, show, spread, state, table, visible
 from palestra.contract.resources import AttemptView, EvaluationView, JobView, RunDetail, SnapshotView
+from palestra.contract.sizes import size_in_words
 
 
 def register(app: typer.Typer) -> None:
@@ -95,9 +96,7 @@ def _snapshots(rows: Sequence[SnapshotView]) -> Any:
         named = (("best", row.best), ("newest", row.newest), ("superseded", row.superseded))
         return " ".join(name for name, holds in named if holds)
 
-    cells = [
-        (row.id, f"{row.env_step:,}", row.reason, row.state, number(row.score), f"{row.size / 2**20:,.1f} MiB", marks(row)) for row in rows
-    ]
+    cells = [(row.id, f"{row.env_step:,}", row.reason, row.state, number(row.score), size_in_words(row.size), marks(row)) for row in rows]
     headings = ("snapshot", "env_step", "reason", "state", "score", "size", "")
     return table(headings, cells, numbers=("env_step", "score", "size"))
 

@@ -33,13 +33,13 @@ async def test_a_run_whose_results_are_not_stored_says_so_and_is_not_final(stori
     await world.renew(storing.attempt_id, backlog=Backlog(files=3, size=3 * 2**20, problem=FULL))
     held = (await world.run(storing.run_id)).not_uploaded
     assert held is not None
-    assert held.message == f"snapshots not uploaded yet (3 files, 3 MiB): {FULL}"
+    assert held.message == f"snapshots not uploaded yet (3 files, 3.0 MiB): {FULL}"
     await world.renew(storing.attempt_id, backlog=Backlog(files=1, size=2**19, problem=FULL, delivering=True))
     run, job = await world.run(storing.run_id), await world.job(storing.job_id)
     assert (run.state, job.state) == (RunState.RUNNING, JobState.RUNNING)
     assert run.not_uploaded == job.not_uploaded
     assert run.not_uploaded is not None
-    assert run.not_uploaded.message == f"result not uploaded yet (1 file, 0.5 MiB): {FULL}"
+    assert run.not_uploaded.message == f"result not uploaded yet (1 file, 512.0 KiB): {FULL}"
     await world.release(storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq)
     assert (await world.run(storing.run_id)).not_uploaded is None
 

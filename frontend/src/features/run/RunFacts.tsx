@@ -2,7 +2,7 @@ import { Tooltip } from "@mantine/core";
 import { type Reading, reading, scoreOf } from "@/api/definition";
 import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
-import { compact, count, duration, plural, value } from "@/lib/format";
+import { count, duration, plural, value } from "@/lib/format";
 import { progressOf } from "@/lib/progress";
 import { CopyButton, ProgressBar } from "@/ui/Bits";
 import { IconEqual, IconWaveSine } from "@/ui/icons";
@@ -51,7 +51,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
       </span>
       <span>
         {count(at)}
-        {budget !== null && <span className="faint"> / {compact(budget)}</span>} {unit}
+        {budget !== null && <span className="faint"> / {count(budget)}</span>} {unit}
       </span>
       {run.state === "running" && speed !== null && (
         <span>

@@ -1,0 +1,22 @@
+"""Sizes in words."""
+
+import pytest
+
+from palestra.contract.sizes import size_in_words
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 B"),
+        (1_023, "1023 B"),
+        (1_024, "1.0 KiB"),
+        (346_419, "338.3 KiB"),
+        (2**20 - 1, "1.0 MiB"),
+        (4_812_331, "4.6 MiB"),
+        (5 * 2**40, "5.0 TiB"),
+        (3 * 2**50, "3,072.0 TiB"),
+    ],
+)
+def test_a_size_is_told_in_its_own_unit(size: int, words: str) -> None:
+    assert size_in_words(size) == words
