@@ -218,7 +218,7 @@ async def test_an_attempt_that_only_reads_may_not_write_training_state(storing: 
 async def test_orphans_and_unused_blobs_are_swept(storing: Storing, monkeypatch: pytest.MonkeyPatch) -> None:
     await storing.put("a", b"kept")
     orphan = storing.store.path("ab" * 16)
-    orphan.parent.mkdir(parents=True)
+    orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"orphan")
     assert await artifacts.sweep(storing.database, storing.store) == 0
     monkeypatch.setattr("app.services.blobs._ORPHAN_SECONDS", -1.0)
