@@ -10,7 +10,7 @@ from benchmarks._chaos.curves import differences, history_of
 from benchmarks._chaos.world import running_world
 from benchmarks.chaos import strike
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 SHORT = ("trainer killed", "worker killed", "server killed", "broker killed", "connections cut", "answer to a claim lost")
 
 
