@@ -20,7 +20,7 @@ from app.db.migrate import upgrade
 from app.db.models.projects import Membership
 from app.domain.errors import DomainError, InvalidError
 from app.logging import scrub_text
-from app.services import access
+from app.services.access import credentials
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.documents import canonical_json
@@ -66,9 +66,9 @@ async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]
 
 
 async def _bootstrap(session: Session, settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
-    membership = await access.bootstrap(session, _title(values.project, "--project"), _title(values.user, "--user"))
+    membership = await credentials.bootstrap(session, _title(values.project, "--project"), _title(values.user, "--user"))
     answer: dict[str, Any] = {"project_id": membership.project_id, "user_id": membership.user_id}
-    if await access.has_logged_in(session, membership):
+    if await credentials.has_logged_in(session, membership):
         return {**answer, "setup_needed": False}
     return {**answer, "setup_needed": True, **await _link(session, settings, membership)}
 
@@ -77,12 +77,12 @@ async def _login_link(session: Session, settings: Settings, values: argparse.Nam
     if running_address(settings) is None:
         place = settings.data_dir.resolve()
         sys.stderr.write(f"palestra admin: no server runs on {place}: start it before you open the link, or name another with --data-dir\n")
-    membership = await (access.bootstrap(session) if values.user is None else access.member(session, values.user))
+    membership = await (credentials.bootstrap(session) if values.user is None else credentials.member(session, values.user))
     return await _link(session, settings, membership)
 
 
 async def _link(session: Session, settings: Settings, membership: Membership) -> dict[str, Any]:
-    code = await access.make_link(session, membership, settings.link_seconds)
+    code = await credentials.make_link(session, membership, settings.link_seconds)
     address = running_address(settings) or settings.base_url
     # The code is in the fragment, which browsers send to no server and write into no log.
     return {"url": f"{address}/login#code={code}", "code": code, "expires_in_seconds": settings.link_seconds}
@@ -101,7 +101,7 @@ async def _prepare(session: Session, settings: Settings, values: argparse.Namesp
     for name, scopes, file in values.token:
         kept = await _is_good(session, Path(file), set(scopes.split(",")))
         tokens[name] = None if kept else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
-    return {**await _link(session, settings, await access.bootstrap(session)), "tokens": tokens}
+    return {**await _link(session, settings, await credentials.bootstrap(session)), "tokens": tokens}
 
 
 async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
@@ -109,7 +109,7 @@ async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
         secret = await asyncio.to_thread(file.read_text, "utf-8")
     except (OSError, UnicodeDecodeError):
         return False
-    principal = await access.principal_of_token(session, secret.strip())
+    principal = await credentials.principal_of_token(session, secret.strip())
     return principal is not None and principal.scopes >= scopes
 
 
@@ -118,8 +118,8 @@ async def _token(session: Session, _settings: Settings, values: argparse.Namespa
 
 
 async def _issue(session: Session, request: TokenRequest) -> TokenView:
-    membership = await access.bootstrap(session)
-    return await access.issue_token(session, membership.project_id, membership.user_id, request)
+    membership = await credentials.bootstrap(session)
+    return await credentials.issue_token(session, membership.project_id, membership.user_id, request)
 
 
 def _token_request(name: str, scopes: str, days: int) -> TokenRequest:

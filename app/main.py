@@ -28,7 +28,7 @@ from app.api.query import check_query
 from app.connections import Connections, protocol_of, raise_descriptor_limit
 from app.db.check import DatabaseStartError, check_database
 from app.logging import configure_logging, scrub_text
-from app.services.touches import Touches
+from app.services.access.last_used import Touches
 from app.settings import Settings, SettingsError, load_settings
 
 _log = structlog.get_logger("palestra.server")

@@ -12,10 +12,10 @@ from app.bus import Bus, MemoryBus, RedisBus
 from app.daemons import main as daemons
 from app.daemons import uptime
 from app.db.engine import Database
-from app.services.blobs import BlobStore
-from app.services.intake import Intake
-from app.services.live import Hub
+from app.services.artifacts.blob_store import BlobStore
+from app.services.events.hub import Hub
 from app.services.storage import Storage
+from app.services.telemetry.group_commit import Intake
 from app.settings import Settings
 
 _log = structlog.get_logger("palestra.server")

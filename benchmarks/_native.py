@@ -11,11 +11,11 @@ from palestra.contract.names import new_id
 from palestra.contract.options import Submission
 from palestra.contract.telemetry import Evaluation, RunRecord
 from palestra.contract.work_order import WorkOrder
-from workers.build.assemble import PackTraining, Training, TrainingContext, assemble_pack, assemble_training, build_evaluator
-from workers.build.runtime import prepare_process
-from workers.control import ControlFlag
-from workers.evaluate.evaluator import fixed_seed
-from workers.record.recorder import Sink
+from workers.assembly.process_setup import prepare_process
+from workers.assembly.training import PackTraining, Training, TrainingContext, assemble_pack, assemble_training, build_evaluator
+from workers.recording.recorder import Sink
+from workers.rl.evaluate.vector_evaluator import fixed_seed
+from workers.trainer_process.control import ControlFlag
 
 
 def bare_submission(name: str, env: dict[str, Any], agent: dict[str, Any], env_steps: int, **resources: Any) -> Submission:

@@ -19,12 +19,12 @@ from gymnasium import spaces
 from torch import nn
 
 from palestra.contract.agents import DqnParameters
-from workers.agents.algorithm import Batch
-from workers.agents.dqn import build
-from workers.agents.gradients import functional_gradient, runnable
-from workers.agents.replay import ReplayAgent
-from workers.agents.state import map_tensors
+from workers.acceleration.update_runner import functional_gradient, runnable
 from workers.core.types import AgentContext
+from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.learning_state import map_tensors
+from workers.rl.agents.dqn import build
+from workers.rl.agents.shells.replay_agent import ReplayAgent
 
 ROUNDS = 11
 

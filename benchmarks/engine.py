@@ -28,25 +28,25 @@ from tests.support.trainer_fakes import (
     FakeSnapshotter,
     cadence,
 )
-from workers.agents.foreign import ForeignAgent
 from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedule, Unit
-from workers.entrypoints.calls.interrupts import Interrupts
-from workers.entrypoints.calls.records import EpisodeCount, Evaluations
-from workers.entrypoints.epochs.parts import EpochBounds, KeptEpochs, LeavingHook
-from workers.entrypoints.processes.block import SharedBlock
-from workers.entrypoints.processes.child import ProcessControl
-from workers.entrypoints.processes.sharing import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
-from workers.estimators.learning import SessionBridge
-from workers.estimators.services import Bound, Services
-from workers.estimators.session import Session
-from workers.estimators.variables import Variables
-from workers.hooks.evaluations import SuccessScoreHook
-from workers.hooks.steps import StepHooks
-from workers.loop.engine import Engine
-from workers.loop.parts import Parts
-from workers.record.episodes import EpisodesFile
-from workers.record.group import RecorderGroup
-from workers.record.log_lines import LogLines
+from workers.engine.engine import Engine
+from workers.engine.parts import Parts
+from workers.entrypoints.async_training.shared_block import SharedBlock
+from workers.entrypoints.async_training.shared_parts import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
+from workers.entrypoints.async_training.training_process import ProcessControl
+from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
+from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, Evaluations
+from workers.entrypoints.functional_parts.interrupts import Interrupts
+from workers.entrypoints.functional_parts.log_recorder import LogLines
+from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
+from workers.entrypoints.trainer_parts.engine_parts import EpochBounds, KeptEpochs, LeavingHook
+from workers.estimators.training_services import Bound, Services
+from workers.hooks.evaluation_hooks import SuccessScoreHook
+from workers.hooks.step_hooks import StepHooks
+from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.supervised.learner import SessionBridge
+from workers.supervised.run_session import Session
+from workers.supervised.variables import Variables
 
 REPORT = LearnReport(1, (0.0,))
 EXPERIENCE = Experience(NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, (), env_steps=1)

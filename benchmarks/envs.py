@@ -19,8 +19,8 @@ from gymnasium.vector import SyncVectorEnv
 
 from benchmarks._report import aligned, machine
 from palestra.contract.envs import AtariPreprocessing, EnvSpec
-from workers.envs.make import make_vector
-from workers.envs.sources import register_games
+from workers.rl.envs.env_sources import register_games
+from workers.rl.envs.factory import make_vector
 
 COUNTS = (1, 8, 64)
 GAME = "ALE/Pong-v5"

@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks._report import machine, show
 from workers.core.rng import derive_generator
-from workers.memory.frames import FrameReplay
-from workers.memory.replay import Replay
-from workers.memory.rules import Prioritized, Rule, Uniform
-from workers.memory.transitions import ReplaySpec
+from workers.rl.memory.frame_replay import FrameReplay
+from workers.rl.memory.replay import Replay
+from workers.rl.memory.sampling_rules import Prioritized, Rule, Uniform
+from workers.rl.memory.transitions import ReplaySpec
 
 BOUNDS = {"uniform, sample": 20.0, "uniform, extend": 6.0}
 

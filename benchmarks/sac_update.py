@@ -18,11 +18,11 @@ from gymnasium import spaces
 from benchmarks._peers.plain_sac import Learner
 from benchmarks._peers.tasks import SacSettings
 from palestra.contract.agents import SacParameters
-from workers.agents.algorithm import Batch
-from workers.agents.gradients import runnable
-from workers.agents.replay import ReplayAgent
-from workers.agents.sac import build
+from workers.acceleration.update_runner import runnable
 from workers.core.types import AgentContext
+from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.sac import build
+from workers.rl.agents.shells.replay_agent import ReplayAgent
 
 ROUNDS = 9
 

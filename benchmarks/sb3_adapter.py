@@ -18,7 +18,7 @@ import torch
 from benchmarks._native import bare_submission, training_of
 from benchmarks._report import machine, show
 from palestra.telemetry.spool import SpoolWriter
-from workers.entrypoints.jobs import native
+from workers.trainer_process.schedules import native
 
 ENV_ID = "CartPole-v1"
 

@@ -15,8 +15,8 @@ from benchmarks._report import machine, show
 from palestra.contract.names import new_id
 from palestra.telemetry.spool import SpoolWriter
 from workers.core.types import EpisodeEnd, LearnReport
-from workers.loop.clock import Clock
-from workers.record.recorder import RecordedRun, SpoolRecorder
+from workers.engine.clock import Clock
+from workers.recording.recorder import RecordedRun, SpoolRecorder
 
 LOSS = LearnReport(1, torch.zeros(3))
 EPISODE = EpisodeEnd(0, 0, 200.0, 200, terminated=True)

@@ -6,8 +6,8 @@ from functools import partial
 import gymnasium as gym
 
 from palestra.contract.agents import A3cParameters
-from workers.agents.a3c import A3c
-from workers.entrypoints.processes.asynchronous import train_agent_async
+from workers.entrypoints.functional import train_agent_async
+from workers.rl.agents.a3c import A3c
 
 HYPER = A3cParameters(learning_rate=7e-4, gamma=0.99, rollout_steps=5, entropy_coefficient=0.01)
 

@@ -8,4 +8,4 @@ echo "Installing Palestra [$2] (torch is large: the first time takes a while) ..
 "$1/python" -m pip install --quiet --no-compile --constraint constraints.txt --no-build-isolation --editable ".[$2]"
 # pip would compile every file, one after another. What is used is compiled here, by being imported, also where Python is told to keep nothing:
 # each process would compile it anew.
-env -u PYTHONDONTWRITEBYTECODE "$1/python" -c "import palestra.cli.main, app.main, workers.celery_app, workers.child"
+env -u PYTHONDONTWRITEBYTECODE "$1/python" -c "import palestra.cli.main, app.main, workers.host.worker, workers.trainer_process.attempt"

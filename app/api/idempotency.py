@@ -16,8 +16,8 @@ from app.api.deps import WriteSession
 from app.api.errors import ApiError
 from app.db.engine import Session
 from app.domain.principal import Principal
-from app.services import replay
-from app.services.replay import Answer
+from app.services import idempotency
+from app.services.idempotency import Answer
 
 MAX_KEY = 255
 REPLAYED = "Idempotency-Replayed"
@@ -40,7 +40,7 @@ class Once:
         """
         if self.key is None:
             return _response(await change(), replayed=False)
-        answer, replayed = await replay.once(self.session, self.principal, self.key, self._fingerprint(), change)
+        answer, replayed = await idempotency.once(self.session, self.principal, self.key, self._fingerprint(), change)
         return _response(answer, replayed=replayed)
 
     def _fingerprint(self) -> str:

@@ -9,8 +9,8 @@ from typing import Final
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from app.services.live import Hub, ResyncError, Stream, Wish
-from app.services.live_events import frame
+from app.services.events.frames import frame
+from app.services.events.hub import Hub, ResyncError, Stream, Wish
 
 PING_SECONDS: Final = 15.0
 SEND_SECONDS: Final = 20.0

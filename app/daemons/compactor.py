@@ -7,8 +7,8 @@ import structlog
 
 from app.db.engine import Database
 from app.db.repositories import retention
-from app.services import artifacts
-from app.services.blobs import BlobStore
+from app.services.artifacts import artifacts
+from app.services.artifacts.blob_store import BlobStore
 
 _log = structlog.get_logger("palestra.compactor")
 

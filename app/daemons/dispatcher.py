@@ -13,8 +13,8 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from app.db.engine import QUEUE, Database
-from app.services import dispatch
-from app.services.dispatch import Ready
+from app.services.jobs import dispatch_plan
+from app.services.jobs.dispatch_plan import Ready
 from palestra.contract.names import RING_TASK, pool_queue
 from palestra.contract.work_order import Doorbell
 
@@ -115,7 +115,7 @@ class Dispatcher:
             BellError: If the broker cannot be reached. What was rung before is noted.
         """
         async with self._database.read() as session:
-            due = await dispatch.plan(session, self._ring_seconds)
+            due = await dispatch_plan.plan(session, self._ring_seconds)
         sent: list[Ready] = []
         try:
             for job in due:
@@ -128,7 +128,7 @@ class Dispatcher:
     async def _note(self, sent: list[Ready]) -> None:
         if sent:
             async with self._database.write() as session:
-                await dispatch.rung(session, sent)
+                await dispatch_plan.rung(session, sent)
             _log.info("dispatcher.rang", jobs=[job.job_id for job in sent])
 
     async def _try_tick(self) -> bool:

@@ -6,7 +6,7 @@ from app.daemons.compactor import Compactor
 from app.daemons.dispatcher import CeleryBell, Dispatcher
 from app.daemons.reaper import Reaper
 from app.db.engine import Database
-from app.services.blobs import BlobStore
+from app.services.artifacts.blob_store import BlobStore
 from app.settings import Settings
 
 

@@ -17,7 +17,8 @@ from app.db.engine import Database
 from app.db.repositories import attempts as rows
 from app.db.repositories import uptime
 from app.domain.uptime import UptimeLog
-from app.services import dispatch, endings
+from app.services.attempts import endings
+from app.services.jobs import dispatch_plan
 
 _log = structlog.get_logger("palestra.reaper")
 
@@ -61,7 +62,7 @@ class Reaper:
         self._check_clocks(now.at)
         self._uptime.note(now.at, now.seconds)
         async with self._database.write() as session:
-            await dispatch.fail_hopeless(session)
+            await dispatch_plan.fail_hopeless(session)
         lapsed = [attempt_id for attempt_id, heard in leases.lapsed if self._uptime.seconds_since(heard) >= self._reclaim]
         if self._must_brake(len(lapsed), leases.total, now.at):
             return 0

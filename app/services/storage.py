@@ -8,7 +8,7 @@ from typing import Final
 
 from app.db.engine import Database
 from app.domain.errors import StorageFullError
-from app.services.blobs import BlobStore
+from app.services.artifacts.blob_store import BlobStore
 
 _LOOK_SECONDS: Final = 1.0
 _LOW_BYTES: Final = 2**20

@@ -39,7 +39,7 @@ def _kill(world: World, struck: Struck, module: str) -> None:
 
 
 def _kill_trainer(world: World, struck: list[Struck]) -> None:
-    _kill(world, struck[0], "workers.child")
+    _kill(world, struck[0], "workers.trainer_process")
 
 
 def _kill_supervisor(world: World, struck: list[Struck]) -> None:
@@ -66,10 +66,10 @@ def _kill_broker(world: World, _: list[Struck]) -> None:
 
 def _freeze_attempt(world: World, struck: list[Struck]) -> None:
     attempt = world.attempt_of(struck[0])
-    frozen = [*world.processes(struck[0], "workers.supervisor"), *world.processes(struck[0], "workers.child")]
+    frozen = [*world.processes(struck[0], "workers.supervisor"), *world.processes(struck[0], "workers.trainer_process")]
     stop_and_continue(frozen, PAST_RECLAIM)
     if attempt is not None:
-        wait_for(lambda: not world.stack.module_processes("workers.child", attempt["id"]), 60, "the frozen attempt ends as stale")
+        wait_for(lambda: not world.stack.module_processes("workers.trainer_process", attempt["id"]), 60, "the frozen attempt ends as stale")
 
 
 def _freeze_server(world: World, _: list[Struck]) -> None:

@@ -135,7 +135,7 @@ class World:
         return live_attempt(self.stack, one.run_id)
 
     def processes(self, one: Struck, module: str) -> list[psutil.Process]:
-        """Returns the supervisor (`workers.supervisor`) or the trainer (`workers.child`) of a training's live attempt."""
+        """Returns the supervisor (`workers.supervisor`) or the trainer (`workers.trainer_process`) of a training's live attempt."""
         attempt = self.attempt_of(one)
         return [] if attempt is None else self.stack.module_processes(module, attempt["id"])
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from benchmarks._learning.presets import read_preset
 from benchmarks._native import Evaluations, fresh_mean, pack_of, training_of
-from workers.build.assemble import Training
+from workers.assembly.training import Training
 from workers.core.rng import derive_seed
-from workers.entrypoints.jobs.native import train, train_pack
+from workers.trainer_process.schedules.native import train, train_pack
 
 FRESH_EPISODES = 100
 """Episodes of the last evaluation; none of them decided when the training ends, so a lucky evaluation does not count."""

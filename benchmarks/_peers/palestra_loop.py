@@ -16,10 +16,10 @@ from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, children_mi
 from benchmarks._peers.tasks import A2cSettings, A3cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
 from palestra.contract.options import Submission
 from palestra.telemetry.spool import SpoolWriter
-from workers.build.assemble import Training
+from workers.assembly.training import Training
 from workers.core.errors import PartNotFoundError
-from workers.loop.clock import Clock
-from workers.record.recorder import SharedSink
+from workers.engine.clock import Clock
+from workers.recording.recorder import SharedSink
 
 
 def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -> Loop:

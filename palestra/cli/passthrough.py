@@ -42,7 +42,7 @@ def daemons(context: typer.Context) -> None:
 
 def worker(context: typer.Context) -> None:
     """Runs a worker; `palestra worker --help` lists its options."""
-    become("workers.celery_app", "worker", context.args)
+    become("workers.host", "worker", context.args)
 
 
 def upgrade(context: typer.Context) -> None:

@@ -9,19 +9,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from workers.entrypoints.experiments.rl_experiment import RLExperiment
-from workers.entrypoints.experiments.schedules import Schedules
-from workers.entrypoints.experiments.supervised import Experiment
-from workers.entrypoints.experiments.surroundings import Surroundings
+from workers.entrypoints.experiment_parts.context import Surroundings
+from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
+from workers.entrypoints.experiment_parts.schedules import Schedules
+from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 from workers.estimators.agents import Agent
 from workers.estimators.checkpoints import load_checkpoint
 from workers.estimators.estimator import Estimator
 from workers.estimators.memories import Memory
-from workers.estimators.modes import Modes
 from workers.estimators.run_config import RunConfig
-from workers.estimators.session import RunContext, RunValues, Session, SessionRunHook
-from workers.estimators.spec import EstimatorSpec
-from workers.estimators.variables import explore, get_module, minimize
+from workers.supervised.modes import Modes
+from workers.supervised.run_session import RunContext, RunValues, Session, SessionRunHook
+from workers.supervised.spec import EstimatorSpec
+from workers.supervised.variables import explore, get_module, minimize
 
 CLUSTER = {"cluster": {"master": ["m:1"], "worker": ["a:1", "b:1", "c:1"], "ps": ["p:1"]}, "master": "p:1", "task_type": "worker"}
 FAST = {"first_update": 4, "update_frequency": 2, "eval_steps": 2}
@@ -59,7 +59,7 @@ def policy(features: Any, labels: Any, mode: Modes) -> EstimatorSpec:
 
 
 def _half() -> Any:
-    from workers.estimators.explorations import constant
+    from workers.supervised.explorations import constant
 
     return constant(0.5)
 

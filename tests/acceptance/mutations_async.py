@@ -2,10 +2,10 @@
 
 from typing import Final
 
-_RUN: Final = "workers/entrypoints/processes/run.py"
-_CHILD: Final = "workers/entrypoints/processes/child.py"
-_RECORDS: Final = "workers/entrypoints/processes/records.py"
-_SHARING: Final = "workers/entrypoints/processes/sharing.py"
+_RUN: Final = "workers/entrypoints/async_training/coordinator.py"
+_CHILD: Final = "workers/entrypoints/async_training/training_process.py"
+_RECORDS: Final = "workers/entrypoints/async_training/async_records.py"
+_SHARING: Final = "workers/entrypoints/async_training/shared_parts.py"
 
 ASYNC: Final = (
     (
@@ -36,14 +36,14 @@ ASYNC: Final = (
     (
         "P8",
         "an evaluation by steps counts more",
-        "workers/evaluate/foreign.py",
+        "workers/entrypoints/functional_parts/evaluator.py",
         "steps=settings.n_steps)",
         "steps=settings.n_steps and settings.n_steps + 9)",
     ),
     (
         "P9",
         "one episode more",
-        "workers/evaluate/foreign.py",
+        "workers/entrypoints/functional_parts/evaluator.py",
         "EvaluationBudget(episodes=settings.n_episodes,",
         "EvaluationBudget(episodes=settings.n_episodes and settings.n_episodes + 1,",
     ),
@@ -79,7 +79,7 @@ ASYNC: Final = (
         '    check_support(call.evaluation_hooks, "train_agent_async", _FUNCTION)\n',
         "",
     ),
-    ("P18", "an equal mean is better", "workers/loop/parts.py", "if not score > (", "if not score >= ("),
+    ("P18", "an equal mean is better", "workers/engine/parts.py", "if not score > (", "if not score >= ("),
     ("P19", "no events", _RECORDS, "        if settings.tensorboard:\n", "        if settings.tensorboard is None:\n"),
     (
         "P20",

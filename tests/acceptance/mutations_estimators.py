@@ -2,29 +2,29 @@
 
 from typing import Final
 
-_ACT: Final = "workers/estimators/acting.py"
+_ACT: Final = "workers/estimators/agent_learner.py"
 _AGENTS: Final = "workers/estimators/agents.py"
-_BASE: Final = "workers/estimators/base.py"
-_BATCHES: Final = "workers/estimators/batches.py"
+_BASE: Final = "workers/estimators/model_owner.py"
+_BATCHES: Final = "workers/supervised/batches.py"
 _CHECKPOINTS: Final = "workers/estimators/checkpoints.py"
 _CLUSTER: Final = "workers/estimators/cluster.py"
-_CONFIG: Final = "workers/entrypoints/experiments/config.py"
-_CONTINUOUS: Final = "workers/entrypoints/experiments/continuous_evaluation.py"
-_DECAYS: Final = "workers/estimators/decays.py"
+_CONFIG: Final = "workers/entrypoints/experiment_parts/documents.py"
+_CONTINUOUS: Final = "workers/entrypoints/experiment_parts/continuous_evaluation.py"
+_DECAYS: Final = "workers/supervised/rate_decays.py"
 _ESTIMATOR: Final = "workers/estimators/estimator.py"
 _EVALUATION: Final = "workers/estimators/agent_evaluation.py"
-_EXPERIMENT: Final = "workers/entrypoints/experiments/supervised.py"
-_EXPLORE: Final = "workers/estimators/explorations.py"
-_EXPORTS: Final = "workers/estimators/exports.py"
-_INTERLEAVING: Final = "workers/entrypoints/experiments/interleaving.py"
+_EXPERIMENT: Final = "workers/entrypoints/experiment_parts/supervised_experiment.py"
+_EXPLORE: Final = "workers/supervised/explorations.py"
+_EXPORTS: Final = "workers/estimators/export_strategies.py"
+_INTERLEAVING: Final = "workers/entrypoints/experiment_parts/evaluate_checkpoints_hook.py"
 _MEMORIES: Final = "workers/estimators/memories.py"
-_MODEL: Final = "workers/estimators/model_function.py"
+_MODEL: Final = "workers/supervised/model_function.py"
 _REGISTRY: Final = "workers/estimators/hook_registry.py"
-_RL: Final = "workers/entrypoints/experiments/rl_experiment.py"
-_SCHEDULES: Final = "workers/entrypoints/experiments/schedules.py"
-_SESSION: Final = "workers/estimators/session.py"
+_RL: Final = "workers/entrypoints/experiment_parts/rl_experiment.py"
+_SCHEDULES: Final = "workers/entrypoints/experiment_parts/schedules.py"
+_SESSION: Final = "workers/supervised/run_session.py"
 _STEPS: Final = "workers/estimators/step_hooks.py"
-_VARIABLES: Final = "workers/estimators/variables.py"
+_VARIABLES: Final = "workers/supervised/variables.py"
 
 ESTIMATORS: Final = (
     (
@@ -174,7 +174,7 @@ ESTIMATORS: Final = (
     ("R29", "a hook is forgotten", _REGISTRY, "        EpisodeCounterHook,\n    )\n}", "    )\n}"),
     ("E1", "an agent is an estimator", _EXPERIMENT, ' or hasattr(estimator, "run_episode")', ""),
     ("E2", "no property", _EXPERIMENT, "    @property\n    def estimator(self) -> Any:", "    def estimator(self) -> Any:"),
-    ("E3", "means over batches", "workers/estimators/learning.py", "        count = rows_in(batch[0])", "        count = 1"),
+    ("E3", "means over batches", "workers/supervised/learner.py", "        count = rows_in(batch[0])", "        count = 1"),
     ("E4", "the input begins again", _BATCHES, "        for drawn in range(self._drawn):", "        for drawn in range(0):"),
     ("E5", "checkpoints evaluated too often", _INTERLEAVING, "key.global_step - self._last >= self._every and", ""),
     ("E6", "hooks are forgotten", _SCHEDULES, "self._train_hooks.extend(additional_hooks)", "pass"),

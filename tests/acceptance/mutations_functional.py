@@ -2,20 +2,20 @@
 
 from typing import Final
 
-_RUN: Final = "workers/entrypoints/calls/run.py"
+_RUN: Final = "workers/entrypoints/functional_parts/training_call.py"
 _FACE: Final = "workers/entrypoints/functional.py"
-_RECORDS: Final = "workers/entrypoints/calls/records.py"
-_NAMED: Final = "workers/snapshot/named.py"
-_AGENT: Final = "workers/agents/foreign.py"
-_STEPS: Final = "workers/hooks/steps.py"
-_HOOKS: Final = "workers/hooks/evaluations.py"
-_ENVS: Final = "workers/envs/foreign.py"
-_EPISODE: Final = "workers/envs/episode.py"
-_EVALUATE: Final = "workers/evaluate/foreign.py"
-_EVALUATOR: Final = "workers/evaluate/evaluator.py"
-_LOG: Final = "workers/record/log_lines.py"
-_SCORES: Final = "workers/record/scores.py"
-_BOARD: Final = "workers/record/tensorboard.py"
+_RECORDS: Final = "workers/entrypoints/functional_parts/evaluation_records.py"
+_NAMED: Final = "workers/entrypoints/functional_parts/named_snapshots.py"
+_AGENT: Final = "workers/rl/agents/pfrl_adapter.py"
+_STEPS: Final = "workers/hooks/step_hooks.py"
+_HOOKS: Final = "workers/hooks/evaluation_hooks.py"
+_ENVS: Final = "workers/rl/envs/caller_envs.py"
+_EPISODE: Final = "workers/rl/envs/resumable_episode.py"
+_EVALUATE: Final = "workers/entrypoints/functional_parts/evaluator.py"
+_EVALUATOR: Final = "workers/rl/evaluate/vector_evaluator.py"
+_LOG: Final = "workers/entrypoints/functional_parts/log_recorder.py"
+_SCORES: Final = "workers/entrypoints/functional_parts/scores_file.py"
+_BOARD: Final = "workers/recording/tensorboard.py"
 
 FUNCTIONAL: Final = (
     ("P26", "the budget ends late", _RUN, "Unit.ENV_STEPS: call.steps}", "Unit.ENV_STEPS: call.steps + 4}"),
@@ -39,7 +39,13 @@ FUNCTIONAL: Final = (
     ("P38", "another logger", _RUN, "self._logger = call.logger or logging", "self._logger = logging"),
     ("P39", "no step in the history", _RECORDS, '"step": clock.env_steps,\n            "training', '"training'),
     ("P40", "the end is not evaluated", _RUN, "best_apart=True,", "best_apart=True,\n            final_evaluation=False,"),
-    ("P41", "both names are taken", "workers/entrypoints/calls/renaming.py", "if given.get(name) is not None:", "if False:"),
+    (
+        "P41",
+        "both names are taken",
+        "workers/entrypoints/functional_parts/parameter_aliases.py",
+        "if given.get(name) is not None:",
+        "if False:",
+    ),
     ("P42", "half the interval", _RUN, "Every(call.evaluation.settings.interval)", "Every(call.evaluation.settings.interval // 2)"),
     (
         "P43",
@@ -52,10 +58,16 @@ FUNCTIONAL: Final = (
     ("P45", "evaluated on the training environments", _RUN, "own = copy_of(call.env)", "own = call.env"),
     ("P46", "the score must be exceeded", _HOOKS, "result.mean >= self._score", "result.mean > self._score"),
     ("P47", "any hook is taken", _RUN, "check_support(call", "(lambda *_: None)(call"),
-    ("P48", "an equal score is better", "workers/loop/parts.py", "if not score > (", "if not score >= ("),
+    ("P48", "an equal score is better", "workers/engine/parts.py", "if not score > (", "if not score >= ("),
     ("P49", "the first episode by start order is not counted", _EVALUATOR, "slice(count or 1)", "slice(1, count or 1)"),
     ("P50", "an episode that is cut off does not count", _RECORDS, "return clock.episodes + self.cut_off(clock)", "return clock.episodes"),
-    ("P51", "every episode has the same seed", "workers/collect/collector.py", "index, int(self._begun[slot]), bits", "index, 0, bits"),
+    (
+        "P51",
+        "every episode has the same seed",
+        "workers/rl/collect/vector_collector.py",
+        "index, int(self._begun[slot]), bits",
+        "index, 0, bits",
+    ),
     ("P52", "both budgets are taken", _EVALUATE, "if (self.n_steps is None) == (self.n_episodes is None):", "if False:"),
     ("P53", "evaluated at episode ends only", _RUN, "evaluate_during_episode=call.during_episode", "evaluate_during_episode=False"),
     ("P54", "old checkpoints stay", _NAMED, "shutil.rmtree(old, ignore_errors=True)", "pass"),
@@ -78,7 +90,7 @@ FUNCTIONAL: Final = (
     ("P59", "success ends nothing", _RUN, "SuccessScoreHook(call.successful_score)", "SuccessScoreHook(None)"),
     ("P60", "hooks get the step before", _STEPS, "range(last - self._num_envs + 1, last + 1)", "range(last - self._num_envs, last)"),
     ("P61", "hooks come before the row", _RECORDS, "        outputs.scores.append({**agent, **env, **basic, **numbers})\n", ""),
-    ("P62", "an equal score is better", "workers/loop/parts.py", "if not score > (", "if not score >= ("),
+    ("P62", "an equal score is better", "workers/engine/parts.py", "if not score > (", "if not score >= ("),
     (
         "P63",
         "statistics of the environment are not written",
@@ -93,7 +105,7 @@ FUNCTIONAL: Final = (
     (
         "P68",
         "SIGTERM is not heard",
-        "workers/entrypoints/calls/interrupts.py",
+        "workers/entrypoints/functional_parts/interrupts.py",
         "        self.terminated = True",
         "        self.terminated = False",
     ),

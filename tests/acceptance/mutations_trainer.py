@@ -3,13 +3,13 @@
 from typing import Final
 
 _CONFIG: Final = "workers/snapshot/config.py"
-_EPOCHS: Final = "workers/snapshot/epochs.py"
-_SESSION: Final = "workers/entrypoints/epochs/session.py"
+_EPOCHS: Final = "workers/entrypoints/trainer_parts/epoch_snapshots.py"
+_SESSION: Final = "workers/entrypoints/trainer_parts/trainer_session.py"
 _TRAINER: Final = "workers/entrypoints/trainer.py"
-_RECORDS: Final = "workers/entrypoints/epochs/records.py"
-_TABLE: Final = "workers/record/progress_csv.py"
-_SAMPLERS: Final = "workers/collect/samplers.py"
-_WRITING: Final = "workers/snapshot/writing.py"
+_RECORDS: Final = "workers/entrypoints/trainer_parts/epoch_records.py"
+_TABLE: Final = "workers/entrypoints/trainer_parts/progress_csv.py"
+_SAMPLERS: Final = "workers/entrypoints/trainer_parts/samplers.py"
+_WRITING: Final = "workers/snapshot/snapshot_directory.py"
 
 TRAINER: Final = (
     (

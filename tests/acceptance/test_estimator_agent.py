@@ -21,11 +21,11 @@ from tests.acceptance.estimator_kit import (
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.checkpoints import all_checkpoints, key_of
 from workers.estimators.memories import BatchMemory, Memory
-from workers.estimators.modes import Modes
 from workers.estimators.run_config import RunConfig
-from workers.estimators.session import SessionRunHook
-from workers.estimators.spec import EstimatorSpec
 from workers.estimators.summaries import SUMMARIES_FILE
+from workers.supervised.modes import Modes
+from workers.supervised.run_session import SessionRunHook
+from workers.supervised.spec import EstimatorSpec
 
 
 def counts(agent: Agent) -> tuple[int, int, int]:

@@ -22,14 +22,14 @@ from tests.acceptance.estimator_kit import (
 )
 from workers.estimators.agents import Agent
 from workers.estimators.checkpoints import key_of
-from workers.estimators.decays import Decay
-from workers.estimators.explorations import constant, decay, ornsteinuhlenbeck_process, random_decay
 from workers.estimators.memories import BatchMemory, Memory
-from workers.estimators.modes import Modes
 from workers.estimators.run_config import RunConfig
-from workers.estimators.session import SessionRunHook
-from workers.estimators.spec import EstimatorSpec
-from workers.estimators.variables import current, explore, get_module, minimize
+from workers.supervised.explorations import constant, decay, ornsteinuhlenbeck_process, random_decay
+from workers.supervised.modes import Modes
+from workers.supervised.rate_decays import Decay
+from workers.supervised.run_session import SessionRunHook
+from workers.supervised.spec import EstimatorSpec
+from workers.supervised.variables import current, explore, get_module, minimize
 
 
 def counts(agent: Agent) -> tuple[int, int, int]:
@@ -161,7 +161,7 @@ def test_A19_learning_rate_and_exploration(tmp_path: Path) -> None:
         network = get_module("values", lambda: nn.Linear(2, 2))
         values = network(features["state"])
         if labels is None:
-            from workers.estimators.explorations import Exploration
+            from workers.supervised.explorations import Exploration
 
             return EstimatorSpec(mode, {"results": explore("epsilon", lambda: Exploration(epsilon), values.argmax(1), actions=2)})
         loss = values.square().mean()

@@ -23,14 +23,14 @@ from tests.acceptance.estimator_kit import (
     with_time,
 )
 from workers.core.types import StopReason
-from workers.entrypoints.experiments.supervised import Experiment
+from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 from workers.estimators.checkpoints import all_checkpoints, training_ended
 from workers.estimators.errors import EstimatorNotTrainedError
-from workers.estimators.exports import ExportStrategy
-from workers.estimators.inputs import ArrayBatches
-from workers.estimators.results import read_results
+from workers.estimators.evaluation_results import read_results
+from workers.estimators.export_strategies import ExportStrategy
 from workers.snapshot.manifest import read_manifest
+from workers.supervised.inputs import ArrayBatches
 
 
 def test_E1_constructor(tmp_path: Path) -> None:

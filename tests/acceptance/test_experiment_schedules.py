@@ -24,14 +24,14 @@ from tests.acceptance.estimator_kit import (
     with_time,
 )
 from workers.core.errors import PartNotFoundError
-from workers.entrypoints.experiments.config import ExperimentConfig, create_experiment
-from workers.entrypoints.experiments.running import default_schedule, run_experiment
-from workers.entrypoints.experiments.supervised import Experiment
-from workers.estimators.exports import ExportStrategy, make_export_strategy
-from workers.estimators.inputs import bound_input
-from workers.estimators.modes import Modes
-from workers.estimators.results import read_results
+from workers.entrypoints.experiment_parts.documents import ExperimentConfig, create_experiment
+from workers.entrypoints.experiment_parts.run_experiment import default_schedule, run_experiment
+from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
+from workers.estimators.evaluation_results import read_results
+from workers.estimators.export_strategies import ExportStrategy, make_export_strategy
 from workers.estimators.run_config import RunConfig
+from workers.supervised.inputs import bound_input
+from workers.supervised.modes import Modes
 
 
 def test_E9_continuous_eval(tmp_path: Path) -> None:

@@ -30,13 +30,13 @@ from tests.acceptance.estimator_kit import (
     with_time,
 )
 from tests.support.stack import free_port
-from workers.entrypoints.experiments.rl_experiment import RLExperiment
+from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 from workers.estimators.checkpoints import key_of
-from workers.estimators.exports import ExportStrategy, make_export_strategy
+from workers.estimators.evaluation_results import read_results
+from workers.estimators.export_strategies import ExportStrategy, make_export_strategy
 from workers.estimators.memories import BatchMemory
-from workers.estimators.results import read_results
 
 
 def test_R1_constructor(tmp_path: Path) -> None:
@@ -279,9 +279,9 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
 _WORKER = """
 import sys, time
 from tests.acceptance.estimator_kit import *
-from workers.entrypoints.experiments import schedules
-from workers.entrypoints.experiments.rl_experiment import RLExperiment
-from workers.entrypoints.experiments.running import run_experiment
+from workers.entrypoints.experiment_parts import schedules
+from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
+from workers.entrypoints.experiment_parts.run_experiment import run_experiment
 schedules.DELAY_STEPS = 40
 port, kind, task, directory = sys.argv[1:]
 cluster = {"ps": [f"127.0.0.1:{port}"], "worker": ["127.0.0.1:1", "127.0.0.1:2"]}

@@ -23,13 +23,13 @@ from tests.acceptance.estimator_kit import (
 )
 from tests.support.stack import free_port
 from workers.core.errors import PartNotFoundError
-from workers.entrypoints.experiments.config import RLExperimentConfig, create_rl_experiment
-from workers.entrypoints.experiments.rl_experiment import RLExperiment
+from workers.entrypoints.experiment_parts.documents import RLExperimentConfig, create_rl_experiment
+from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.checkpoints import all_checkpoints, key_of
 from workers.estimators.errors import EstimatorNotTrainedError
-from workers.estimators.exports import ExportStrategy
-from workers.estimators.results import read_results
+from workers.estimators.evaluation_results import read_results
+from workers.estimators.export_strategies import ExportStrategy
 from workers.estimators.run_config import RunConfig
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from tests.acceptance.trainer_kit import Kind, ready, rows
 from tests.support.garage_kit import CountingAlgo, CountingEnv, names
-from workers.collect.samplers import LocalSampler
-from workers.entrypoints.epochs import plots as trainer_plots
 from workers.entrypoints.trainer import ExperimentStats, NotSetupError, TrainArgs, Trainer
+from workers.entrypoints.trainer_parts import episode_plots as trainer_plots
+from workers.entrypoints.trainer_parts.samplers import LocalSampler
 from workers.snapshot import SnapshotConfig
-from workers.snapshot.writing import read_snapshot
+from workers.snapshot.snapshot_directory import read_snapshot
 
 
 def saved(path: Path, name: str) -> dict[str, Any]:

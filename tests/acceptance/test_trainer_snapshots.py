@@ -17,9 +17,9 @@ from workers.core.recipes import RecipeError
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.resume import main
 from workers.entrypoints.trainer import WALL_COLUMNS, NotSetupError, TorchTrainer, Trainer
-from workers.record.progress_csv import read_rows
-from workers.snapshot import SnapshotConfig, writing
-from workers.snapshot.writing import read_snapshot
+from workers.entrypoints.trainer_parts.progress_csv import read_rows
+from workers.snapshot import SnapshotConfig, snapshot_directory
+from workers.snapshot.snapshot_directory import read_snapshot
 
 
 def trained(kind: Kind, path: Path, epochs: int, mode: str, gap: int = 1) -> CountingAlgo:
@@ -119,7 +119,7 @@ def test_G19_atomicity(kind: Kind, tmp_path: Path) -> None:
 
         def die(moment: int = moment, path: Path = path) -> None:
             left = moment
-            sync, rename = writing.sync_file, Path.rename
+            sync, rename = snapshot_directory.sync_file, Path.rename
 
             def count() -> None:
                 nonlocal left
@@ -133,7 +133,7 @@ def test_G19_atomicity(kind: Kind, tmp_path: Path) -> None:
                 count()
                 return moved
 
-            writing.sync_file = lambda one: (sync(one), count())[0]  # type: ignore[assignment]
+            snapshot_directory.sync_file = lambda one: (sync(one), count())[0]  # type: ignore[assignment]
             Path.rename = counted_rename  # type: ignore[method-assign, assignment]
             trainer, _ = restored(kind, path)
             trainer._session.config = SnapshotConfig(path)

@@ -13,8 +13,8 @@ from torch.nn.parameter import is_lazy
 
 from tests.acceptance import test_trainer_collecting, test_trainer_running, test_trainer_snapshots, trainer_kit
 from tests.support.garage_kit import CountingAlgo, CountingEnv
-from workers.entrypoints.epochs.torch_session import TorchSession
 from workers.entrypoints.trainer import NotSetupError, TFTrainer, TorchTrainer, Trainer
+from workers.entrypoints.trainer_parts.torch_session import TorchSession
 from workers.snapshot import SnapshotConfig
 
 

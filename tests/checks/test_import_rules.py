@@ -22,34 +22,43 @@ BREACHES: dict[str, list[tuple[str, str]]] = {
         ("palestra/client.py", "import fastapi"),
     ],
     "telemetry is standard library, httpx and the contract only": [("palestra/telemetry/spool.py", "import palestra.client")],
-    "app and workers never import each other": [("app/settings.py", "import workers"), ("workers/slots.py", "import app.settings")],
-    "the server holds no training library": [("app/services/runs.py", "import torch"), ("app/metrics/__init__.py", "import gymnasium")],
+    "app and workers never import each other": [("app/settings.py", "import workers"), ("workers/host/slots.py", "import app.settings")],
+    "the server holds no training library": [
+        ("app/services/runs/runs.py", "import torch"),
+        ("app/metrics/__init__.py", "import gymnasium"),
+    ],
     "layers of the server": [
         ("app/domain/errors.py", "import app.db.engine"),
-        ("app/services/runs.py", "import app.api.errors"),
-        ("app/db/engine.py", "import app.services.runs"),
+        ("app/services/runs/runs.py", "import app.api.errors"),
+        ("app/db/engine.py", "import app.services.runs.runs"),
         ("app/metrics/__init__.py", "import app.db.engine"),
         ("app/settings.py", "import app.domain.errors"),
     ],
-    "sqlalchemy only in app.db": [("app/services/runs.py", "import sqlalchemy"), ("app/api/deps.py", "import sqlalchemy.orm")],
-    "celery in the server only in the dispatcher": [("app/services/jobs.py", "import celery"), ("app/daemons/reaper.py", "import kombu")],
-    "celery in the workers only in celery_app and tasks, kombu also in the broker's transport": [
-        ("workers/supervisor.py", "import celery"),
+    "sqlalchemy only in app.db": [("app/services/runs/runs.py", "import sqlalchemy"), ("app/api/deps.py", "import sqlalchemy.orm")],
+    "celery in the server only in the dispatcher": [
+        ("app/services/jobs/jobs.py", "import celery"),
+        ("app/daemons/reaper.py", "import kombu"),
+    ],
+    "celery in the workers only in the worker and its task, kombu also in the broker's transport": [
+        ("workers/supervisor/__main__.py", "import celery"),
         ("workers/core/rng.py", "import kombu"),
     ],
-    "worker parents never load torch": [("workers/supervisor.py", "import torch"), ("workers/slots.py", "import workers.core.rng")],
+    "worker parents never load torch": [
+        ("workers/supervisor/__main__.py", "import torch"),
+        ("workers/host/slots.py", "import workers.core.rng"),
+    ],
     "layers of the trainer": [
-        ("workers/core/rng.py", "import workers.envs"),
-        ("workers/memory/__init__.py", "import workers.agents"),
-        ("workers/agents/__init__.py", "import workers.build"),
-        ("workers/hooks/__init__.py", "import workers.evaluate"),
-        ("workers/build/__init__.py", "import workers.entrypoints"),
+        ("workers/core/rng.py", "import workers.rl.envs"),
+        ("workers/rl/memory/__init__.py", "import workers.rl.agents"),
+        ("workers/rl/agents/__init__.py", "import workers.assembly"),
+        ("workers/hooks/__init__.py", "import workers.rl.evaluate"),
+        ("workers/assembly/__init__.py", "import workers.entrypoints"),
     ],
-    "the loop knows the protocols of core and nothing else": [
-        ("workers/loop/engine.py", "import torch"),
-        ("workers/loop/clock.py", "import workers.agents"),
+    "the engine knows the protocols of core and nothing else": [
+        ("workers/engine/engine.py", "import torch"),
+        ("workers/engine/clock.py", "import workers.rl.agents"),
     ],
-    "clock and triggers are reached as protocols of core": [("workers/collect/__init__.py", "import workers.loop.clock")],
+    "clock and triggers are reached as protocols of core": [("workers/rl/collect/__init__.py", "import workers.engine.clock")],
 }
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from app.db.engine import Database
 from app.db.migrate import upgrade
-from app.services.blobs import BlobStore
+from app.services.artifacts.blob_store import BlobStore
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
 from tests.support.async_fakes import TallyAgent, make_agent, make_env
@@ -30,12 +30,12 @@ from tests.support.storing import Storing
 from tests.support.trainings import Trained, definition, work_order
 from tests.support.world import definition as small_definition
 from tests.support.world import make_world
-from workers.collect.process_sampler import ProcessSampler
-from workers.collect.samplers import LocalSampler, VecSampler
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.experiment import RLExperiment
 from workers.entrypoints.functional import train_agent, train_agent_async
 from workers.entrypoints.trainer import Trainer
+from workers.entrypoints.trainer_parts.process_sampler import ProcessSampler
+from workers.entrypoints.trainer_parts.samplers import LocalSampler, VecSampler
 from workers.estimators import Agent, Estimator, Memory, RunConfig
 from workers.estimators.models import classifier, dqn
 from workers.snapshot import SnapshotConfig

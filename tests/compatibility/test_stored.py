@@ -19,7 +19,9 @@ from app.db.engine import Database
 from app.db.migrate import upgrade
 from app.db.models import Project, User
 from app.domain.paging import PageRequest
-from app.services import curves, experiments, snapshots
+from app.services.curves import curves
+from app.services.experiments import experiments
+from app.services.snapshots import snapshots
 from palestra.contract.definition import definition_hash
 from palestra.contract.names import Scope
 from palestra.contract.queries import SeriesQuery
@@ -35,7 +37,7 @@ from workers.entrypoints.trainer import Trainer
 from workers.estimators import Agent, Estimator, Memory, RunConfig
 from workers.estimators.models import classifier, dqn
 from workers.snapshot import SnapshotConfig
-from workers.snapshot.store import load_snapshot
+from workers.snapshot.attempt_store import load_snapshot
 
 ASSETS = Path(__file__).parents[1] / "assets" / "stored"
 

@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 
 @pytest.fixture(autouse=True)
 def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.snapshot.writing.sync_file", lambda path: None)
+    monkeypatch.setattr("workers.snapshot.snapshot_directory.sync_file", lambda path: None)
 
 
 class OldGym:

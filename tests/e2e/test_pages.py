@@ -11,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, StorageState, async_playwright, expect
 
 from app.db.models import Membership
-from app.services import access
+from app.services.access import credentials
 from palestra.contract.states import Cause, Outcome, RunState
 from palestra.contract.work_order import Backlog, Failure
 from tests.app.api.serving import Served, serve
@@ -49,7 +49,7 @@ class Site:
         async with self.served.database.write() as session:
             world = self.served.world
             membership = Membership(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
-            code = await access.make_link(session, membership, 3_600)
+            code = await credentials.make_link(session, membership, 3_600)
         return f"{self.url}/login#code={code}"
 
     async def stranger(self, state: StorageState | None = None) -> Page:

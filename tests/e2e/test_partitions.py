@@ -102,7 +102,7 @@ def test_a_longer_partition_ends_the_attempt_as_stale(proxied: tuple[Stack, Prox
     assert supervisors, "cut off, the old attempt trains on"
     proxy.heal()
     wait_for(lambda: not stack.module_processes("workers.supervisor", first), 30, "the old attempt ends at first contact")
-    assert not stack.module_processes("workers.child", first)
+    assert not stack.module_processes("workers.trainer_process", first)
     done = succeeds(stack, run_id)
     assert [(attempt["state"], attempt["cause"]) for attempt in done["attempts"]] == [("lost", "lease_expired"), ("ended", "budget")]
     assert (done["progress"]["env_step"], done["resume_quality"]) == (30_000, "exact")

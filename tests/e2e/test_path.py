@@ -76,7 +76,7 @@ def test_a_killed_pack_goes_on_with_all_its_runs(shared_stack: Stack) -> None:
     assert len({shared_stack.get(f"runs/{run['id']}")["job_id"] for run in runs}) == 1
     attempt = live_attempt(shared_stack, first)
     assert attempt is not None
-    shared_stack.module_processes("workers.child", attempt["id"])[0].kill()
+    shared_stack.module_processes("workers.trainer_process", attempt["id"])[0].kill()
     for run in runs:
         done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
         assert (done["state"], done["cause"], done["progress"]["env_step"]) == ("succeeded", "budget", 1_200)
@@ -90,7 +90,7 @@ def test_cancel_ends_the_process_tree_before_it_is_shown(shared_stack: Stack) ->
     running = shared_stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
     attempt = live_attempt(shared_stack, run["id"])
     assert attempt is not None
-    trainers = shared_stack.module_processes("workers.child", attempt["id"])
+    trainers = shared_stack.module_processes("workers.trainer_process", attempt["id"])
     assert len(trainers) == 1
     shared_stack.post(f"jobs/{running['job_id']}:cancel", {"reason": "enough"})
     wait_for(lambda: shared_stack.get(f"jobs/{running['job_id']}")["state"] == "cancelled", 30, "the job is cancelled")
@@ -130,7 +130,7 @@ def test_a_clean_stop_of_the_worker_leaves_no_process_and_a_snapshot(stack: Stac
     (run,) = stack.submit(cartpole(500_000, name="drain"))
     stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains")
     stack.stop("worker", 60)
-    assert not stack.module_processes("workers.child")
+    assert not stack.module_processes("workers.trainer_process")
     assert not stack.module_processes("workers.supervisor")
     assert any(snapshot["state"] == "verified" for snapshot in stack.get(f"runs/{run['id']}/snapshots")["items"])
     wait_for(lambda: stack.get(f"runs/{run['id']}")["state"] == "queued", 15, "the run waits for another worker")

@@ -24,7 +24,7 @@ def test_a_killed_instance_takes_its_processes_along_and_the_next_one_has_its_da
         experiment = client.submit(read_definition(canonical_json(cartpole(200))))
     up.process.kill()
     up.process.communicate()
-    wait_for(lambda: not [pid for pid in marked(up.data.root) if "workers.celery_app" in _arguments(pid)], 60, "the worker ends")
+    wait_for(lambda: not [pid for pid in marked(up.data.root) if "workers.host" in _arguments(pid)], 60, "the worker ends")
     second = Up(directory)
     again = second.ready()
     assert again["url"] == told["url"]

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 def _trainer_of(stack: Stack, attempt_id: str) -> psutil.Process:
     def find() -> psutil.Process | None:
-        trainers = stack.module_processes("workers.child", attempt_id)
+        trainers = stack.module_processes("workers.trainer_process", attempt_id)
         return trainers[0] if trainers else None
 
     return wait_for(find, 20, "the trainer's process")

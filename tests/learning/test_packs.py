@@ -8,7 +8,7 @@ import pytest
 from benchmarks._native import Evaluations, pack_of, training_of
 from palestra.contract.options import Submission
 from tests.learning.trainings import submitted
-from workers.entrypoints.jobs.native import train, train_pack
+from workers.trainer_process.schedules.native import train, train_pack
 
 SHORT = {"loop": {"env_steps": 15_360}, "evaluation": {"every_env_steps": None, "episodes": 20}, "stop": {"success_score": None}}
 

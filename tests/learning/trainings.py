@@ -11,14 +11,14 @@ import yaml
 from benchmarks._native import Evaluations, fresh_mean, pack_of
 from palestra.contract.definition import RlDefinition
 from palestra.contract.options import Submission
-from workers.build.rl import build_agent, build_evaluator, build_hooks, cadence_of
-from workers.collect.collector import VectorCollector
+from workers.assembly.rl_parts import build_agent, build_evaluator, build_hooks, cadence_of
 from workers.core.rng import derive_seed
 from workers.core.types import StopReason
-from workers.entrypoints.jobs.native import train_pack
-from workers.envs.make import make_vector
-from workers.evaluate.evaluator import training_seeds
-from workers.loop.engine import Engine, Parts
+from workers.engine.engine import Engine, Parts
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.factory import make_vector
+from workers.rl.evaluate.vector_evaluator import training_seeds
+from workers.trainer_process.schedules.native import train_pack
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

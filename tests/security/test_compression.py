@@ -11,7 +11,7 @@ import pytest
 
 from app.api.compression import coding_of
 from app.main import create_app
-from app.services import ingest
+from app.services.telemetry import batches
 from app.settings import Settings
 from tests.app.api.serving import Served
 from tests.support.records import delivery, points
@@ -90,7 +90,7 @@ async def test_large_answers_are_compressed(shared: Served) -> None:
     async with shared.database.write() as session:
         for index in range(10):
             batch = [points(run, f"curve-{index}", range(0, 20_000, 20), [i * 0.37 % 11 for i in range(1_000)])]
-            await ingest.take(session, delivery(attempt, 4 + index, batch))
+            await batches.take(session, delivery(attempt, 4 + index, batch))
     select = [{"run_id": run, "series": f"curve-{index % 10}"} for index in range(MANY_RUNS)]
     async with shared.client("reader") as client:
         sent = {}

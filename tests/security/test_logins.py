@@ -11,7 +11,7 @@ import pytest
 
 from app.api.limits import LONGEST_WAIT, AccountRate, LoginRate
 from app.domain.networks import client_address, subscriber
-from app.services import access
+from app.services.access import credentials
 from app.settings import SettingsError, load_settings
 from tests.app.api.serving import ORIGIN, Served, serve
 
@@ -36,7 +36,7 @@ async def _link(served: Served) -> str:
     world = served.world
     async with served.database.write() as session:
         who = Membership(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
-        return await access.make_link(session, who, 3_600)
+        return await credentials.make_link(session, who, 3_600)
 
 
 async def _log_in(
@@ -115,7 +115,7 @@ async def test_unknown_users_take_as_long_as_wrong_passwords(served: Served) -> 
     for _ in range(15):
         for known, times in spent.items():
             began = time.thread_time()
-            assert not access._verify(known, "wrong")
+            assert not credentials._verify(known, "wrong")
             times.append(time.thread_time() - began)
     wrong, unknown = statistics.median(spent[stored]), statistics.median(spent[None])
     assert 0.7 < unknown / wrong < 1.4

@@ -17,8 +17,9 @@ from app.bus import MemoryBus
 from app.db.engine import Database
 from app.db.models import Artifact, Run
 from app.domain.errors import TooLargeError, TooManyRequestsError
-from app.services import curves, ingest, logs
-from app.services.live import ASSURED, Hub, Wish
+from app.services.curves import curves, logs
+from app.services.events.hub import ASSURED, Hub, Wish
+from app.services.telemetry import batches
 from palestra.contract.names import new_id
 from palestra.contract.queries import SeriesQuery
 from tests.app.api.serving import Served, serve
@@ -97,7 +98,7 @@ async def test_the_answer_in_pieces_is_the_answer(world: World) -> None:
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     run = job.run_ids[0]
     async with world.database.write() as session:
-        await ingest.take(session, delivery(attempt, 1, [points(run, "loss", range(50))]))
+        await batches.take(session, delivery(attempt, 1, [points(run, "loss", range(50))]))
     body = {"select": [{"run_id": run, "series": "loss"}] * 2, **_query(run, 2, 1), "buckets": 7}
     result = await curves.query(world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body)))
     assert b"".join(curves.encode(result)) == result.model_dump_json().encode()
@@ -166,7 +167,7 @@ async def test_a_log_s_answer_has_a_size(world: World) -> None:
     run = job.run_ids[0]
     lines = [f"{index} " + "x" * 30_000 for index in range(100)]
     async with world.database.write() as session:
-        await ingest.take(session, delivery(attempt, 1, [log(run, line) for line in lines]))
+        await batches.take(session, delivery(attempt, 1, [log(run, line) for line in lines]))
     seen: list[str] = []
     after, complete = 0, False
     while not complete:
@@ -213,11 +214,11 @@ def test_the_worker_warns_when_it_runs_as_root(uid: int, warned: int, tmp_path: 
     program = f"""
 import os
 os.geteuid = lambda: {uid}
-from workers import celery_app
-from workers.machine.options import parse_options
-from workers.machine.worker_log import configure
+from workers.host import worker
+from workers.host.options import parse_options
+from workers.ipc.json_log import configure
 configure()
-celery_app._Worker(parse_options({place!r}))._warn()
+worker._Worker(parse_options({place!r}))._warn()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr.count("worker.runs_as_root") == warned

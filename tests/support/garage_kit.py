@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from workers.collect.episode_batch import EpisodeBatch
-from workers.collect.samplers import LocalSampler
 from workers.core.recipes import rebuildable
+from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch
+from workers.entrypoints.trainer_parts.samplers import LocalSampler
 
 
 @rebuildable

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from app.services.ingest import Delivery
+from app.services.telemetry.batches import Delivery
 from palestra.contract.telemetry import TelemetryBatch
 
 Json = dict[str, Any]

@@ -148,7 +148,7 @@ class Stack:
         files = ["--token-file", str(self.directory / "worker.token"), "--state-dir", str(self.directory / name)]
         place = ["--server", server or self.worker_url, "--pool", "default", "--slots", str(self.slots), "--name", title]
         before = time.time()
-        self._start(name, [sys.executable, "-m", "workers.celery_app", *place, *files], self._worker_environment)
+        self._start(name, [sys.executable, "-m", "workers.host", *place, *files], self._worker_environment)
         wait_for(lambda: self._worker_is_back(title, before), 30, f"the worker registers\n{self.log(name)}")
 
     def _worker_is_back(self, title: str, since: float) -> bool:

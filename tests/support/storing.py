@@ -8,8 +8,11 @@ from typing import Any
 
 from app.db.engine import Database
 from app.domain.paging import PageRequest
-from app.services import artifacts, evaluations, ingest, snapshots
-from app.services.blobs import BlobStore
+from app.services.artifacts import artifacts
+from app.services.artifacts.blob_store import BlobStore
+from app.services.runs import evaluations
+from app.services.snapshots import snapshots
+from app.services.telemetry import batches
 from palestra.contract.names import new_id
 from palestra.contract.resources import ArtifactDeclaration, ArtifactView, EvaluationView, SnapshotView
 from tests.support import records
@@ -42,7 +45,7 @@ class Storing:
 
     async def send(self, *content: dict[str, Any], attempt_id: str | None = None) -> None:
         async with self.database.write() as session:
-            await ingest.take(session, delivery(attempt_id or self.attempt_id, self.seq + 1, content))
+            await batches.take(session, delivery(attempt_id or self.attempt_id, self.seq + 1, content))
         self.seq += len(content)
 
     async def declare(self, name: str, content: bytes, snapshot_id: str | None = None, **changes: Any) -> ArtifactView:

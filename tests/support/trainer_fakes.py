@@ -20,10 +20,10 @@ from workers.core.types import (
     StateTree,
     StopReason,
 )
-from workers.evaluate.evaluator import summarise
-from workers.loop.budget import Budget
-from workers.loop.engine import Engine
-from workers.loop.parts import Cadence, Parts
+from workers.engine.budget import Budget
+from workers.engine.engine import Engine
+from workers.engine.parts import Cadence, Parts
+from workers.rl.evaluate.vector_evaluator import summarise
 
 NOTHING = np.zeros((1, 1, 1), np.float32)
 ONE_STEP = CollectPlan(vector_steps=1)

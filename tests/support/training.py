@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.services import ingest
+from app.services.telemetry import batches
 from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
@@ -29,7 +29,7 @@ async def train(world: World, job: JobView, place: tuple[str, int], content: Seq
     run_id = order.runs[0].run_id
     sent = [{**record, "run": run_id} for record in content]
     async with world.database.write() as session:
-        await ingest.take(session, delivery(order.attempt_id, 1, sent))
+        await batches.take(session, delivery(order.attempt_id, 1, sent))
     if end is not None:
         await world.release(order.attempt_id, *end, last_seq=len(sent))
     return run_id

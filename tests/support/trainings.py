@@ -9,12 +9,12 @@ from palestra.contract.definition import definition_hash
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import RunRecord
 from palestra.contract.work_order import WorkOrder
-from workers.build.assemble import Training, TrainingContext, assemble_training
-from workers.build.runtime import prepare_process
-from workers.control import ControlFlag
+from workers.assembly.process_setup import prepare_process
+from workers.assembly.training import Training, TrainingContext, assemble_training
 from workers.core.types import StopReason
-from workers.snapshot.store import load_snapshot
-from workers.snapshot.writing import LoadedSnapshot
+from workers.snapshot.attempt_store import load_snapshot
+from workers.snapshot.snapshot_directory import LoadedSnapshot
+from workers.trainer_process.control import ControlFlag
 
 RUN = new_id("run")
 

@@ -11,7 +11,12 @@ from app.db.models import Membership, Project, User
 from app.db.repositories import attempts as attempt_rows
 from app.domain.principal import Principal
 from app.domain.secrets import derivation_key
-from app.services import access, experiments, jobs, leases, retries, runs, workers
+from app.services.access import credentials
+from app.services.attempts import leases
+from app.services.experiments import experiments
+from app.services.jobs import jobs, retries
+from app.services.runs import runs
+from app.services.workers import workers
 from app.settings import Settings
 from palestra.contract.names import Schedule, Scope, new_id
 from palestra.contract.options import JobRequest, RetryRequest, Submission
@@ -189,7 +194,7 @@ class World:
             answer = await workers.register(session, by or known, body, self.settings)
         if answer.secret is not None:
             async with self.database.read() as session:
-                own = await access.principal_of_token(session, answer.secret)
+                own = await credentials.principal_of_token(session, answer.secret)
             assert own is not None
             self.own[answer.worker_id] = own
         return answer

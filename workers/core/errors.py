@@ -1,4 +1,4 @@
-"""Errors of the trainer. `workers.child` alone turns them into a report; stop and pause are outcomes, not errors."""
+"""Errors of the trainer. `workers.trainer_process` alone turns them into a report; stop and pause are outcomes, not errors."""
 
 import pickle
 from typing import ClassVar

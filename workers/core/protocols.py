@@ -1,4 +1,4 @@
-"""What the parts of the trainer owe one another. `workers.loop` knows these and nothing else.
+"""What the parts of the trainer owe one another. `workers.engine` knows these and nothing else.
 
 Dimensions: T vector steps, B environments. Unless said otherwise a part is used by one thread, and state that it hands out in
 `state_dict` may share memory with the part: whoever keeps it copies it before the part is used again.
@@ -324,7 +324,7 @@ class Trigger(Stateful, Protocol):
 AgentFactory = Callable[[Any, AgentContext], Agent]
 """Builds an agent from its parameters (`DqnParameters`, `PpoParameters`) and its context; raises `DefinitionError` where spaces do not fit.
 
-The built-in ones are `workers.agents.dqn.build` and `workers.agents.ppo.build`.
+The built-in ones are `workers.rl.agents.dqn.build` and `workers.rl.agents.ppo.build`.
 """
 
 Advance = Callable[[], bool]

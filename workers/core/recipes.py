@@ -19,6 +19,11 @@ from workers.core.types import StateTree
 
 MARK: Final = "__palestra_rebuildable__"
 _BUILT: Final = "_palestra_built"
+_MOVED: Final = {
+    "workers.collect.process_sampler": "workers.entrypoints.trainer_parts.process_sampler",
+    "workers.collect.samplers": "workers.entrypoints.trainer_parts.samplers",
+}
+"""Modules of ours that recipes of older versions name, and where their classes are now."""
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -202,6 +207,7 @@ def marked_class(path: str) -> type:
         RecipeError: If it is not, or cannot be imported here.
     """
     module_name, _, name = path.partition(":")
+    module_name = _MOVED.get(module_name, module_name)
     words = [*module_name.split("."), *name.split(".")]
     if not all(word.isidentifier() for word in words) or words[0] in sys.stdlib_module_names:
         raise RecipeError(f"{path!r} cannot be the path of a rebuildable class")

@@ -10,14 +10,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.agents import AgentParameters
 from palestra.contract.wording import summary
-from workers.build.registry import make_agent
-from workers.collect.collector import VectorCollector
+from workers.assembly.registry import make_agent
 from workers.core.protocols import Agent
 from workers.core.recipes import rebuildable
 from workers.core.types import AgentContext, CollectPlan, Experience, RestoreReport, StateTree
-from workers.envs.episode import EpisodeEnv
-from workers.envs.recipes import env_from_recipe, env_recipe
-from workers.envs.vector import SerialVector
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.env_recipe import env_from_recipe, env_recipe
+from workers.rl.envs.resumable_episode import EpisodeEnv
+from workers.rl.envs.vector import SerialVector
 
 if TYPE_CHECKING:
     from workers.entrypoints.trainer import Trainer

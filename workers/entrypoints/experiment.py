@@ -4,9 +4,9 @@ experiment = Experiment(estimator, train_input_fn, eval_input_fn, train_steps=1_
 result, exports = experiment.train_and_evaluate()
 """
 
-from workers.entrypoints.experiments.config import create_experiment, create_rl_experiment
-from workers.entrypoints.experiments.rl_experiment import RLExperiment
-from workers.entrypoints.experiments.running import run_experiment
-from workers.entrypoints.experiments.supervised import Experiment
+from workers.entrypoints.experiment_parts.documents import create_experiment, create_rl_experiment
+from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
+from workers.entrypoints.experiment_parts.run_experiment import run_experiment
+from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 
 __all__ = ["Experiment", "RLExperiment", "create_experiment", "create_rl_experiment", "run_experiment"]

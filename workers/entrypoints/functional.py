@@ -13,14 +13,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from workers.entrypoints.calls.records import History
-from workers.entrypoints.calls.renaming import other_name
-from workers.entrypoints.calls.run import ALL, EvaluationCall, TrainingCall, run_call
-from workers.entrypoints.processes.asynchronous import read_history as read_history
-from workers.entrypoints.processes.asynchronous import train_agent_async as train_agent_async
-from workers.envs.foreign import Given
-from workers.evaluate.foreign import EvaluationSettings
-from workers.hooks.steps import StepCallable
+from workers.entrypoints.async_training.train_agent_async import read_history as read_history
+from workers.entrypoints.async_training.train_agent_async import train_agent_async as train_agent_async
+from workers.entrypoints.functional_parts.evaluation_records import History
+from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
+from workers.entrypoints.functional_parts.parameter_aliases import other_name
+from workers.entrypoints.functional_parts.training_call import ALL, EvaluationCall, TrainingCall, run_call
+from workers.hooks.step_hooks import StepCallable
+from workers.rl.envs.caller_envs import Given
 
 _Path = str | os.PathLike[str]
 

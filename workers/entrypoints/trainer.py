@@ -4,7 +4,7 @@
     trainer.setup(algo, env)
     trainer.train(n_epochs=100, batch_size=4000)
 
-The algorithm's `train(trainer)` iterates over `trainer.step_epochs()`; `workers.loop.Engine` stands behind it and closes each epoch with
+The algorithm's `train(trainer)` iterates over `trainer.step_epochs()`; `workers.engine.Engine` stands behind it and closes each epoch with
 statistics, a row of `progress.csv`, telemetry and a snapshot. Holds no loop over training.
 """
 
@@ -14,24 +14,24 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
-from workers.collect.episode_batch import EnvSpec, EpisodeBatch
-from workers.collect.episodes import StepType
-from workers.collect.rollouts import parameters_of
-from workers.core.absent import NoOrders
 from workers.core.counts import check_count
+from workers.core.null_parts import NoOrders
 from workers.core.protocols import Control
 from workers.core.rng import seed_global
 from workers.core.types import LearnReport, RestoreReport, SnapshotReason
-from workers.entrypoints.epochs.parts import SamplerCollector, SampleRequest
-from workers.entrypoints.epochs.plots import wait_for_enter
-from workers.entrypoints.epochs.records import ExperimentStats, NotSetupError, TrainArgs
-from workers.entrypoints.epochs.session import Session
-from workers.entrypoints.epochs.torch_session import TorchSession, materialise
-from workers.envs.recipes import copy_env
-from workers.loop.budget import UNLIMITED
-from workers.record.tabular import Tabular, performance
+from workers.engine.budget import UNLIMITED
+from workers.entrypoints.trainer_parts.engine_parts import SamplerCollector, SampleRequest
+from workers.entrypoints.trainer_parts.episode import StepType
+from workers.entrypoints.trainer_parts.episode_batch import EnvSpec, EpisodeBatch
+from workers.entrypoints.trainer_parts.episode_plots import wait_for_enter
+from workers.entrypoints.trainer_parts.epoch_records import ExperimentStats, NotSetupError, TrainArgs
+from workers.entrypoints.trainer_parts.epoch_snapshots import EpochSnapshots
+from workers.entrypoints.trainer_parts.rollout_worker import parameters_of
+from workers.entrypoints.trainer_parts.tabular import Tabular, performance
+from workers.entrypoints.trainer_parts.torch_session import TorchSession, materialise
+from workers.entrypoints.trainer_parts.trainer_session import Session
+from workers.rl.envs.env_recipe import copy_env
 from workers.snapshot.config import SnapshotConfig
-from workers.snapshot.epochs import EpochSnapshots
 
 __all__ = [
     "EnvSpec",

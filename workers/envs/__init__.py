@@ -1,1 +1,1 @@
-"""Environments: Gymnasium vector environments without autoreset, whose running episodes can be saved and begun again."""
+"""The documented path of the environments of Palestra; see `workers.rl.envs`."""

@@ -10,12 +10,9 @@ from workers.estimators.episode_hooks import (
     StopAtEpisodeHook,
 )
 from workers.estimators.estimator import Estimator
-from workers.estimators.exports import ExportStrategy, make_export_strategy
+from workers.estimators.export_strategies import ExportStrategy, make_export_strategy
 from workers.estimators.memories import BatchMemory, Memory
-from workers.estimators.modes import Modes
 from workers.estimators.run_config import RunConfig
-from workers.estimators.session import EpisodeRecord, SessionRunHook
-from workers.estimators.spec import EstimatorSpec
 from workers.estimators.step_hooks import (
     StepCheckpointSaverHook,
     StepCounterHook,
@@ -23,7 +20,10 @@ from workers.estimators.step_hooks import (
     StepSummarySaverHook,
     StopAtStepHook,
 )
-from workers.estimators.variables import copy_every, explore, get_module, global_step, minimize, sequence
+from workers.supervised.modes import Modes
+from workers.supervised.run_session import EpisodeRecord, SessionRunHook
+from workers.supervised.spec import EstimatorSpec
+from workers.supervised.variables import copy_every, explore, get_module, global_step, minimize, sequence
 
 __all__ = [
     "Agent",

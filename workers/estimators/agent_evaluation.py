@@ -8,8 +8,8 @@ from workers.core.protocols import Agent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.estimators.environments import vector_of
 from workers.estimators.run_config import RunConfig
-from workers.estimators.variables import Variables
-from workers.evaluate.evaluator import EvaluationBudget, VectorEvaluator, summarise
+from workers.rl.evaluate.vector_evaluator import EvaluationBudget, VectorEvaluator, summarise
+from workers.supervised.variables import Variables
 
 
 class GreedyEpisodes:

@@ -7,20 +7,20 @@ from typing import Any, Protocol, Self
 
 import gymnasium as gym
 
-from workers.collect.collector import VectorCollector
 from workers.core.rng import preserved_global_state, seed_global
 from workers.core.types import LearnSchedule, StateTree, StopReason
-from workers.estimators.acting import AgentLearner, Plumbing
+from workers.engine.clock import Clock
+from workers.engine.engine import Engine
+from workers.engine.parts import Cadence, Parts
+from workers.estimators.agent_learner import AgentLearner, Plumbing
 from workers.estimators.checkpoints import Saver
 from workers.estimators.environments import vector_of
-from workers.estimators.learning import SessionBridge
 from workers.estimators.run_config import RunConfig
-from workers.estimators.services import Bound, Services
-from workers.estimators.session import EpisodeRecord, Session
-from workers.loop.clock import Clock
-from workers.loop.engine import Engine
-from workers.loop.parts import Cadence, Parts
-from workers.snapshot.writing import LoadedSnapshot
+from workers.estimators.training_services import Bound, Services
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.snapshot.snapshot_directory import LoadedSnapshot
+from workers.supervised.learner import SessionBridge
+from workers.supervised.run_session import EpisodeRecord, Session
 
 
 class Owner(Protocol):

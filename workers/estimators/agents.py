@@ -14,10 +14,9 @@ from torch import Tensor
 
 from workers.core.rng import derive_seed, preserved_global_state, seed_global
 from workers.core.types import LearnSchedule
-from workers.estimators.acting import AgentLearner, Plumbing
 from workers.estimators.agent_evaluation import GreedyEpisodes, summary_of
+from workers.estimators.agent_learner import AgentLearner, Plumbing
 from workers.estimators.agent_session import AgentSession
-from workers.estimators.base import ModelOwner, check_bounds, log
 from workers.estimators.basic_hooks import StopAfterNEvalsHook
 from workers.estimators.environments import check_env
 from workers.estimators.episode_hooks import (
@@ -27,15 +26,16 @@ from workers.estimators.episode_hooks import (
     EpisodeSummarySaverHook,
     StopAtEpisodeHook,
 )
+from workers.estimators.evaluation_results import write_result
 from workers.estimators.memories import BatchMemory, Memory
-from workers.estimators.model_function import ModelFn
-from workers.estimators.results import write_result
+from workers.estimators.model_owner import ModelOwner, check_bounds, log
 from workers.estimators.run_config import RunConfig
-from workers.estimators.services import Bound
-from workers.estimators.session import EpisodeRecord, RunValues, Session, SessionRunHook, check_hooks
-from workers.estimators.spec import EstimatorSpec
 from workers.estimators.step_hooks import StepCheckpointSaverHook, StopAtStepHook
-from workers.estimators.variables import Variables
+from workers.estimators.training_services import Bound
+from workers.supervised.model_function import ModelFn
+from workers.supervised.run_session import EpisodeRecord, RunValues, Session, SessionRunHook, check_hooks
+from workers.supervised.spec import EstimatorSpec
+from workers.supervised.variables import Variables
 
 NEVER = 2**62
 """More env_steps than anybody trains for."""
@@ -45,7 +45,7 @@ class Agent(ModelOwner):
     """A model that acts, stores and learns; its state lives in the checkpoints of `model_dir`.
 
     Args:
-        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see `workers.estimators.variables`. Features are
+        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see `workers.supervised.variables`. Features are
             `state`; labels are `action`, `reward`, `done` (terminal states only), `truncated`, `next_state`, and `max_reward`,
             `min_reward`, `avg_reward` and `total_reward` of the running episode. The agent acts on `predictions["results"]`.
         memory: Where transitions go.

@@ -9,7 +9,7 @@ import structlog
 
 from workers.core.errors import NumericalFailureError
 from workers.core.types import StopReason
-from workers.estimators.session import RunContext, RunValues, Session, SessionRunHook
+from workers.supervised.run_session import RunContext, RunValues, Session, SessionRunHook
 
 _log = structlog.get_logger()
 

@@ -18,7 +18,7 @@ from workers.core.protocols import ClockView
 from workers.core.types import SnapshotReason, StateTree, StopReason
 from workers.estimators.run_config import RunConfig
 from workers.snapshot.manifest import Manifest, read_manifest
-from workers.snapshot.writing import LoadedSnapshot, Moment, SnapshotOwner, read_snapshot, settle, write_snapshot
+from workers.snapshot.snapshot_directory import LoadedSnapshot, Moment, SnapshotOwner, read_snapshot, settle, write_snapshot
 
 PREFIX: Final = "ckpt-"
 FAILED: Final = "failed-"

@@ -13,7 +13,7 @@ import structlog
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from workers.estimators.run_config import RunConfig
-from workers.estimators.session import RunContext, RunValues, SessionRunHook
+from workers.supervised.run_session import RunContext, RunValues, SessionRunHook
 
 SHARED_STEP: Final = "palestra/global_step"
 CONNECT_TIMEOUT: Final = timedelta(seconds=60)

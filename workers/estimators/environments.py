@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.wrappers import TimeLimit
 
-from workers.envs.episode import EpisodeEnv
-from workers.envs.spaces import check_is_array
-from workers.envs.vector import SerialVector
+from workers.rl.envs.resumable_episode import EpisodeEnv
+from workers.rl.envs.space_arrays import check_is_array
+from workers.rl.envs.vector import SerialVector
 
 
 def check_env(env: Any) -> None:

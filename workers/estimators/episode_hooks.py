@@ -5,9 +5,9 @@ from abc import ABC, abstractmethod
 import structlog
 
 from workers.core.types import StopReason
-from workers.estimators.cadence import Repeated
-from workers.estimators.session import RunContext, RunValues, Session, SessionRunHook
+from workers.estimators.repeat_timer import Repeated
 from workers.estimators.summaries import SummaryWriter, episode_values
+from workers.supervised.run_session import RunContext, RunValues, Session, SessionRunHook
 
 _log = structlog.get_logger()
 

@@ -7,22 +7,22 @@ from typing import Any
 import torch
 
 from workers.core.rng import derive_seed, preserved_global_state, seed_global
-from workers.estimators.base import ModelOwner, check_bounds, log
+from workers.engine.engine import Engine
+from workers.engine.parts import Cadence, Parts
 from workers.estimators.basic_hooks import StopAfterNEvalsHook
-from workers.estimators.batches import BatchCollector, InputFn, as_batches, is_one_batch, rows_in, tensors
 from workers.estimators.episode_hooks import EpisodeCheckpointSaverHook
-from workers.estimators.learning import SessionBridge, SupervisedLearner, mean_values, values_of
-from workers.estimators.model_function import ModelFn
-from workers.estimators.modes import Modes
-from workers.estimators.results import write_result
+from workers.estimators.evaluation_results import write_result
+from workers.estimators.model_owner import ModelOwner, check_bounds, log
 from workers.estimators.run_config import RunConfig
-from workers.estimators.services import Bound
-from workers.estimators.session import Session, SessionRunHook, check_hooks
 from workers.estimators.step_hooks import StepCheckpointSaverHook, StopAtStepHook
-from workers.estimators.variables import Variables
-from workers.loop.engine import Engine
-from workers.loop.parts import Cadence, Parts
-from workers.snapshot.writing import LoadedSnapshot
+from workers.estimators.training_services import Bound
+from workers.snapshot.snapshot_directory import LoadedSnapshot
+from workers.supervised.batches import BatchCollector, InputFn, as_batches, is_one_batch, rows_in, tensors
+from workers.supervised.learner import SessionBridge, SupervisedLearner, mean_values, values_of
+from workers.supervised.model_function import ModelFn
+from workers.supervised.modes import Modes
+from workers.supervised.run_session import Session, SessionRunHook, check_hooks
+from workers.supervised.variables import Variables
 
 SAVE_SECONDS = 600.0
 """Between two checkpoints, where the configuration names no cadence."""
@@ -32,7 +32,7 @@ class Estimator(ModelOwner):
     """A supervised model; its state lives in the checkpoints of `model_dir`, so another estimator of the same directory goes on from there.
 
     Args:
-        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see `workers.estimators.variables`.
+        model_fn: `model_fn(features, labels[, mode[, params[, config[, model_dir]]]])`, see `workers.supervised.variables`.
         model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory.
         config: Configuration.
         params: Hyperparameters of the model function.
@@ -56,7 +56,7 @@ class Estimator(ModelOwner):
         """Trains until a bound is reached, the input ends or a hook asks to stop.
 
         Args:
-            input_fn: Returns batches; see `workers.estimators.batches`.
+            input_fn: Returns batches; see `workers.supervised.batches`.
             hooks: Called around each update.
             steps: So many updates more; two calls of 10 make 20. The training counts as paused behind them.
             max_steps: So many updates in the life of the model; two calls of 10 make 10.

@@ -12,7 +12,6 @@ from workers.estimators.episode_hooks import (
     EpisodeSummarySaverHook,
     StopAtEpisodeHook,
 )
-from workers.estimators.session import SessionRunHook
 from workers.estimators.step_hooks import (
     StepCheckpointSaverHook,
     StepCounterHook,
@@ -20,6 +19,7 @@ from workers.estimators.step_hooks import (
     StepSummarySaverHook,
     StopAtStepHook,
 )
+from workers.supervised.run_session import SessionRunHook
 
 HOOKS: Final[Mapping[str, Callable[..., SessionRunHook]]] = {
     hook.__name__: hook

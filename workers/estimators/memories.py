@@ -7,7 +7,7 @@ import numpy as np
 
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import Array, StateTree
-from workers.memory.ring import Ring
+from workers.rl.memory.ring import Ring
 
 
 class Memory:

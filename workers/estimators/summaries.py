@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from workers.estimators.session import RunValues, Session
-from workers.record.events import ScalarEvents
+from workers.recording.events import ScalarEvents
+from workers.supervised.run_session import RunValues, Session
 
 SUMMARIES_FILE: Final = "summaries.jsonl"
 

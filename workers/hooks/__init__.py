@@ -1,9 +1,9 @@
 """Hooks: they look on and may ask the engine to stop, to evaluate or to save."""
 
-from workers.hooks.evaluations import EvaluationHook, OptunaPrunerHook, SuccessScoreHook
+from workers.hooks.evaluation_hooks import EvaluationHook, OptunaPrunerHook, SuccessScoreHook
 from workers.hooks.guards import NanGuardHook, SuccessHook
-from workers.hooks.schedules import LearningRateHook
-from workers.hooks.steps import FiniteStatisticsHook, LinearInterpolationHook, StepHook, learning_rate_setter, set_learning_rate
+from workers.hooks.learning_rate import LearningRateHook
+from workers.hooks.step_hooks import FiniteStatisticsHook, LinearInterpolationHook, StepHook, learning_rate_setter, set_learning_rate
 from workers.hooks.video import VideoHook
 
 __all__ = [

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from workers.core.protocols import EngineView
-from workers.core.reports import read_values
+from workers.core.report_values import read_values
 from workers.core.types import EvaluationResult, LearnReport, StateTree, StopReason
 
 _LOOK_EVERY: int = 50

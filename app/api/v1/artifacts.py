@@ -12,8 +12,8 @@ from app.api.download import attachment, wanted_slice
 from app.api.errors import ApiError
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import artifacts
-from app.services.blobs import BlobStore
+from app.services.artifacts import artifacts
+from app.services.artifacts.blob_store import BlobStore
 from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, ArtifactView
 from palestra.contract.views import Page
 

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from app.api.auth import Reader, authenticate
 from app.api.errors import ApiError, invalid
 from app.api.stream import EventStream
-from app.services.events import EventType
-from app.services.live import Hub, Wish
+from app.services.events.event_log import EventType
+from app.services.events.hub import Hub, Wish
 from palestra.contract.names import MAX_STEP
 
 router = APIRouter(tags=["events"])

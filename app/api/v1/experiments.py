@@ -10,10 +10,11 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import experiments, runs
-from app.services.experiments import ExperimentFilter
-from app.services.replay import Answer
-from app.services.runs import RunFilter
+from app.services.experiments import experiments
+from app.services.experiments.experiments import ExperimentFilter
+from app.services.idempotency import Answer
+from app.services.runs import runs
+from app.services.runs.runs import RunFilter
 from palestra.contract.options import Submission
 from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
 from palestra.contract.states import RunState

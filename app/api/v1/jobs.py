@@ -9,8 +9,8 @@ from app.api.body import json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import backlogs, jobs
-from app.services.jobs import JobFilter
+from app.services.jobs import jobs, unstored_results
+from app.services.jobs.jobs import JobFilter
 from palestra.contract.names import Schedule
 from palestra.contract.resources import JobAction, JobView, ResumeAction
 from palestra.contract.states import JobState
@@ -70,4 +70,4 @@ async def cancel_job(job_id: str, principal: Submitter, body: Action, session: W
 @router.post("/{job_id}:give-up", responses={409: {}})
 async def give_up_results(job_id: str, principal: Submitter, body: Action, session: WriteSession) -> JobView:
     """Gives up the results that a worker could not upload yet; the job then ends without them."""
-    return await backlogs.give_up(session, principal, job_id, body.reason)
+    return await unstored_results.give_up(session, principal, job_id, body.reason)

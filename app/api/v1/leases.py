@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from app.api.auth import OfAttempt, WorkerCaller
 from app.api.body import LARGE, json_body
 from app.api.deps import DatabaseDep, SettingsDep, WriteSession
-from app.services import adoption, following, leases
+from app.services.attempts import adoption, continuous_evaluation, leases
 from palestra.contract.resources import AttemptView
 from palestra.contract.work_order import (
     Adoption,
@@ -43,7 +43,7 @@ async def renew_lease(
 @router.post("/{attempt_id}:follow", dependencies=[OfAttempt], responses={409: {}})
 async def follow_run(attempt_id: str, body: Annotated[FollowRequest, json_body(FollowRequest)], database: DatabaseDep) -> FollowAnswer:
     """Answers a continuous evaluation which snapshot comes next; only the attempt's own runs are known to it."""
-    return await following.next_snapshot(database, attempt_id, body)
+    return await continuous_evaluation.next_snapshot(database, attempt_id, body)
 
 
 @router.post("/{attempt_id}:adopt", responses={404: {}, 409: {}})

@@ -10,8 +10,10 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import evaluations, jobs, retries, runs, snapshots
-from app.services.replay import Answer
+from app.services.idempotency import Answer
+from app.services.jobs import jobs, retries
+from app.services.runs import evaluations, runs
+from app.services.snapshots import snapshots
 from palestra.contract.names import EvaluationSource
 from palestra.contract.options import JobRequest, RetryRequest
 from palestra.contract.resources import EvaluationView, JobView, ProvenanceView, RunDetail, RunView, SnapshotView

@@ -9,7 +9,7 @@ from app.api.auth import Reader
 from app.api.body import json_body
 from app.api.deps import DatabaseDep, ReadSession
 from app.domain.paging import MAX_LIMIT
-from app.services import curves, logs, series
+from app.services.curves import curves, logs, series
 from palestra.contract.names import MAX_STEP
 from palestra.contract.queries import LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.views import Page

@@ -8,7 +8,7 @@ from app.api.auth import Anyone, check_same_origin, cookie_name
 from app.api.body import TINY, json_body
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.limits import check_account_rate, check_login_rate, note_login
-from app.services import access
+from app.services.access import credentials
 from palestra.contract.access import LoginOptions, LoginRequest, SessionView, SetupRequest
 
 public_router = APIRouter(tags=["access"])
@@ -27,7 +27,7 @@ _Admitted = Depends(admit)
 @public_router.get("/session:options")
 async def login_options(session: ReadSession) -> LoginOptions:
     """Returns the ways to log a browser in. Needs no login."""
-    return await access.login_options(session)
+    return await credentials.login_options(session)
 
 
 @public_router.post("/session", status_code=201, dependencies=[_Admitted], responses={401: {}, 403: {}, 429: {}})
@@ -39,7 +39,7 @@ async def log_in(
 ) -> SessionView:
     """Logs a browser in with user name and password."""
     check_account_rate(request, body.user)
-    login = await access.login(database, body)
+    login = await credentials.login(database, body)
     note_login(request, body.user)
     return _open(request, response, login)
 
@@ -57,23 +57,23 @@ async def redeem_link(
     session: WriteSession,
 ) -> SessionView:
     """Logs a browser in with the code of a one-time link; may set name and password."""
-    return _open(request, response, await access.redeem(session, body))
+    return _open(request, response, await credentials.redeem(session, body))
 
 
 @router.get("/session")
 async def get_session(request: Request, principal: Anyone) -> SessionView:
     """Returns who the caller is."""
-    return _view(access.Identity(principal, getattr(request.state, "csrf", None)))
+    return _view(credentials.Identity(principal, getattr(request.state, "csrf", None)))
 
 
 @router.delete("/session", status_code=204)
 async def log_out(request: Request, response: Response, principal: Anyone, session: WriteSession, settings: SettingsDep) -> None:
     """Ends the browser's login."""
-    await access.logout(session, principal)
+    await credentials.logout(session, principal)
     response.delete_cookie(cookie_name(request), path="/", secure=settings.secure_cookies, httponly=True, samesite="lax")
 
 
-def _open(request: Request, response: Response, login: access.Login) -> SessionView:
+def _open(request: Request, response: Response, login: credentials.Login) -> SessionView:
     settings = request.app.state.settings
     response.set_cookie(
         cookie_name(request),
@@ -84,10 +84,10 @@ def _open(request: Request, response: Response, login: access.Login) -> SessionV
         httponly=True,
         samesite="lax",
     )
-    return _view(access.Identity(login.principal, login.csrf))
+    return _view(credentials.Identity(login.principal, login.csrf))
 
 
-def _view(identity: access.Identity) -> SessionView:
+def _view(identity: credentials.Identity) -> SessionView:
     principal = identity.principal
     return SessionView(
         user=principal.user,

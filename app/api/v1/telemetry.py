@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Request
 from app.api import body
 from app.api.auth import AttemptCaller
 from app.api.errors import ApiError
-from app.services.ingest import Delivery
-from app.services.intake import Acknowledger
+from app.services.telemetry.batches import Delivery
+from app.services.telemetry.group_commit import Acknowledger
 from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, TelemetryAck, TelemetryBatch
 
 router = APIRouter(tags=["telemetry"])

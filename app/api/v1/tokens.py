@@ -9,7 +9,7 @@ from app.api.body import TINY, json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
-from app.services import access
+from app.services.access import credentials
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.views import Page
 
@@ -23,16 +23,16 @@ async def create_token(
     principal: TokenManager, body: Annotated[TokenRequest, json_body(TokenRequest, limit=TINY)], session: WriteSession
 ) -> TokenView:
     """Makes a token. Its secret is in this answer and nowhere else. A token that makes one is its parent."""
-    return await access.create_token(session, principal, body)
+    return await credentials.create_token(session, principal, body)
 
 
 @router.get("")
 async def list_tokens(principal: TokenManager, session: ReadSession, page: TokenPage) -> Page[TokenView]:
     """Lists tokens: all of the project for an admin, else the caller's own."""
-    return await access.list_tokens(session, principal, page)
+    return await credentials.list_tokens(session, principal, page)
 
 
 @router.delete("/{token_id}", status_code=204)
 async def revoke_token(token_id: str, principal: TokenManager, session: WriteSession) -> None:
     """Ends a token at once, with all that it made but workers' credentials."""
-    await access.revoke_token(session, principal, token_id)
+    await credentials.revoke_token(session, principal, token_id)

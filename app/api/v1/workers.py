@@ -7,7 +7,8 @@ from fastapi import APIRouter, Query
 from app.api.auth import Admin, Enroller, Reader, WorkerCaller
 from app.api.body import json_body
 from app.api.deps import ReadSession, SettingsDep, WriteSession
-from app.services import catalogue, workers
+from app.services import offers
+from app.services.workers import workers
 from palestra.contract.names import NAME_PATTERN
 from palestra.contract.resources import CatalogueView, PoolView, WorkerView
 from palestra.contract.views import Page
@@ -83,4 +84,4 @@ async def get_catalogue(
     principal: Reader, session: ReadSession, pool: Annotated[str, Query(max_length=64, pattern=NAME_PATTERN)] = "default"
 ) -> CatalogueView:
     """Returns the agents and environments that a pool's workers reported."""
-    return await catalogue.get(session, principal, pool)
+    return await offers.get(session, principal, pool)

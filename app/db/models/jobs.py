@@ -10,7 +10,7 @@ from app.db.models.base import Base, Created
 
 
 class Job(Base):
-    """One queued piece of work on a run or on a pack. Only the gate (`app.services.gate`) writes `state`."""
+    """One queued piece of work on a run or on a pack. Only the gate (`app.services.jobs.job_state`) writes `state`."""
 
     __tablename__ = "jobs"
     __table_args__ = (

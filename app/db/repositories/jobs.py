@@ -1,4 +1,4 @@
-"""Rows of jobs. Only `app.services.gate` calls `move`."""
+"""Rows of jobs. Only `app.services.jobs.job_state` calls `move`."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

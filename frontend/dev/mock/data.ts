@@ -229,7 +229,7 @@ function makeRun(
           message: "The loss was not finite for 100 consecutive updates: lower agent.learning_rate.",
           exception: "Diverged",
           traceback:
-            'Traceback (most recent call last):\n  File "workers/loop/engine.py", line 88, in run\n    self._learn()\n  File "workers/hooks/nan_guard.py", line 31, in after_learn\n    raise Diverged(count)\nworkers.core.errors.Diverged: the loss was not finite for 100 consecutive updates',
+            'Traceback (most recent call last):\n  File "workers/engine/engine.py", line 88, in run\n    self._learn()\n  File "workers/hooks/nan_guard.py", line 31, in after_learn\n    raise Diverged(count)\nworkers.core.errors.Diverged: the loss was not finite for 100 consecutive updates',
         }
       : null;
   const view: t.RunDetail = {

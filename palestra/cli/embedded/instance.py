@@ -163,7 +163,7 @@ class Instance:
             options["--gpus"] = self.options.gpus
         arguments = [part for option in options.items() for part in option]
         arguments += [f"--import={module}" for module in self.options.imports]
-        return self._python("worker", "workers.celery_app", *arguments, settings={"PYTHONUNBUFFERED": "1"}, grace=_WORKER_GRACE)
+        return self._python("worker", "workers.host", *arguments, settings={"PYTHONUNBUFFERED": "1"}, grace=_WORKER_GRACE)
 
     def _python(self, name: str, module: str, *arguments: str, settings: dict[str, str] | None = None, grace: float = 20.0) -> Program:
         return Program(name, [sys.executable, "-m", module, *arguments], self._settings if settings is None else settings, grace)

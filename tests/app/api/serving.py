@@ -17,7 +17,8 @@ from app.db.engine import Database
 from app.db.models import Base, Membership, Project, Run, Snapshot, Token, User
 from app.domain.principal import Principal
 from app.main import create_app
-from app.services import access, experiments
+from app.services.access import credentials
+from app.services.experiments import experiments
 from app.settings import Settings
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
@@ -53,7 +54,7 @@ class Served:
         """Returns a client with a cookie login, and its CSRF token."""
         async with self.database.write() as session:
             membership = Membership(project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin")
-            code = await access.make_link(session, membership, 3_600)
+            code = await credentials.make_link(session, membership, 3_600)
         client = self.client()
         self.app.state.login_rate = type(self.app.state.login_rate)()
         answer = await client.post("/api/v1/session:redeem", json={"code": code}, headers={"Origin": ORIGIN})
@@ -94,16 +95,16 @@ async def _make_tokens(served: Served) -> None:
     async with served.database.write() as session:
         for name, granted in scopes.items():
             served.tokens[name] = await _token(session, world.project_id, world.admin.user_id, name, granted)
-        revoked = await access.issue_token(session, world.project_id, world.admin.user_id, _request("revoked", "read submit admin"))
+        revoked = await credentials.issue_token(session, world.project_id, world.admin.user_id, _request("revoked", "read submit admin"))
         served.tokens["revoked"] = revoked.secret or ""
-        await access.revoke_token(session, world.admin, revoked.id)
+        await credentials.revoke_token(session, world.admin, revoked.id)
         expired = (await session.scalars(select(Token).where(Token.name == "expired"))).one()
         expired.expires_at = expired.created_at
         served.names["token"] = revoked.id
 
 
 async def _token(session: Any, project_id: str, user_id: str, name: str, scopes: str) -> str:
-    return (await access.issue_token(session, project_id, user_id, _request(name, scopes))).secret or ""
+    return (await credentials.issue_token(session, project_id, user_id, _request(name, scopes))).secret or ""
 
 
 def _request(name: str, scopes: str) -> TokenRequest:

@@ -13,7 +13,7 @@ from app.api.openapi import need_of
 from app.api.query import dependants
 from app.db.models.projects import Membership
 from app.main import create_app
-from app.services import access
+from app.services.access import credentials
 from app.settings import Settings
 from tests.app.api.serving import ORIGIN, Served, serve
 
@@ -141,7 +141,7 @@ async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(data
         assert (await client.get("/api/v1/session:options")).json() == {"password": False}
         async with served.database.write() as session:
             membership = Membership(project_id=served.world.project_id, user_id=served.world.admin.user_id, role="admin")
-            code = await access.make_link(session, membership, 3_600)
+            code = await credentials.make_link(session, membership, 3_600)
         body = {"code": code, "password": "a long enough one"}
         assert (await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})).status_code == 201
         assert (await client.get("/api/v1/session:options")).json() == {"password": True}

@@ -221,7 +221,7 @@ async def test_a_crash_is_told_without_its_cause(shared: Served, monkeypatch: py
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the secret of the house")
 
-    monkeypatch.setattr("app.services.runs.list_runs", fail)
+    monkeypatch.setattr("app.services.runs.runs.list_runs", fail)
     async with shared.client("user") as client:
         answer = await client.get("/api/v1/runs?experiment=a-secret")
     assert answer.status_code == 500

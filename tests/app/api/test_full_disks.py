@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event
 
 from app.services import storage
-from app.services.blobs import BlobStore
+from app.services.artifacts.blob_store import BlobStore
 from tests.app.api.serving import Served, serve
 from tests.support.disks import fill, small_disk
 from tests.support.records import points

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.db.engine import Database
-from app.services.blobs import BlobStore
+from app.services.artifacts.blob_store import BlobStore
 from tests.support.storing import Storing
 from tests.support.world import World, definition
 

@@ -7,7 +7,8 @@ import pytest
 
 from app.domain.errors import ConflictError, DomainError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
-from app.services import artifacts, snapshots
+from app.services.artifacts import artifacts
+from app.services.snapshots import snapshots
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.resources import ArtifactView
 from palestra.contract.states import Cause, Outcome, SnapshotState
@@ -221,7 +222,7 @@ async def test_orphans_and_unused_blobs_are_swept(storing: Storing, monkeypatch:
     orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"orphan")
     assert await artifacts.sweep(storing.database, storing.store) == 0
-    monkeypatch.setattr("app.services.blobs._ORPHAN_SECONDS", -1.0)
+    monkeypatch.setattr("app.services.artifacts.blob_store._ORPHAN_SECONDS", -1.0)
     assert await artifacts.sweep(storing.database, storing.store) == 1
     assert storing.files() == [b"kept"]
 

@@ -9,7 +9,9 @@ from sqlalchemy import update
 
 from app.db.models import Attempt, Snapshot
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
-from app.services import adoption, artifacts, backlogs, endings, leases
+from app.services.artifacts import artifacts
+from app.services.attempts import adoption, endings, leases
+from app.services.jobs import unstored_results
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState, SnapshotState
 from palestra.contract.work_order import Adoption, Backlog
@@ -21,7 +23,7 @@ FULL = "The disk of the server's artifact store is full."
 
 async def _give_up(storing: Storing) -> None:
     async with storing.database.write() as session:
-        await backlogs.give_up(session, storing.world.admin, storing.job_id, "no room")
+        await unstored_results.give_up(session, storing.world.admin, storing.job_id, "no room")
 
 
 async def test_a_run_whose_results_are_not_stored_says_so_and_is_not_final(storing: Storing) -> None:

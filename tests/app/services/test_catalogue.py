@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from app.domain.errors import ConflictError, InvalidError
-from app.services import curves, experiments, jobs, series
-from app.services.catalogue import check_definition
+from app.services.curves import curves, series
+from app.services.experiments import experiments
+from app.services.jobs import jobs
+from app.services.offers import check_definition
 from palestra.contract.definition import BuiltinCode, GitCode, experiment_id, read_definition
 from palestra.contract.options import JobRequest
 from palestra.contract.queries import SeriesQuery

@@ -10,9 +10,10 @@ from app.daemons.dispatcher import BellError, Dispatcher
 from app.daemons.reaper import Reaper
 from app.db.engine import Database
 from app.domain.errors import ConflictError
-from app.services import dispatch, events
-from app.services.blobs import BlobStore
-from app.services.dispatch import Ready
+from app.services.artifacts.blob_store import BlobStore
+from app.services.events import event_log
+from app.services.jobs import dispatch_plan
+from app.services.jobs.dispatch_plan import Ready
 from app.settings import SettingsError, load_settings
 from palestra.contract.states import Cause, JobState, Outcome
 from tests.support.world import World, pass_time
@@ -76,7 +77,7 @@ async def test_a_doorbell_that_nobody_answers_is_rung_again_for_ever(world: Worl
 
 async def beat(world: World) -> None:
     async with world.database.read() as session:
-        from app.services import workers
+        from app.services.workers import workers
 
         found = (await workers.list_workers(session, world.admin)).items
     for worker in found:
@@ -111,7 +112,7 @@ async def test_a_crash_between_ring_and_mark_rings_again(world: World, database:
     job = await world.one_job()
     for _ in range(2):
         async with database.read() as session:
-            assert [ready.job_id for ready in await dispatch.plan(session, 30)] == [job.id]
+            assert [ready.job_id for ready in await dispatch_plan.plan(session, 30)] == [job.id]
 
 
 async def test_priority_goes_before_fair_share_before_age(world: World, dispatcher: Dispatcher, bell: CountingBell) -> None:
@@ -152,7 +153,7 @@ async def test_only_workers_that_can_take_a_job_are_rung(world: World, dispatche
 
 
 async def test_silent_and_draining_workers_are_not_rung(world: World, dispatcher: Dispatcher, database: Database) -> None:
-    from app.services import workers
+    from app.services.workers import workers
 
     worker = (await world.register()).worker_id
     await world.one_job()
@@ -341,7 +342,7 @@ async def test_the_reaper_never_touches_a_finished_job(world: World, reaper: Rea
 
 
 async def test_a_renewal_between_look_and_act_saves_the_attempt(world: World, database: Database) -> None:
-    from app.services import endings
+    from app.services.attempts import endings
 
     worker = (await world.register()).worker_id
     job = await world.one_job()
@@ -358,8 +359,8 @@ async def test_old_events_and_answers_are_forgotten_and_the_cursor_stays(world: 
     compactor = Compactor(database, BlobStore(tmp_path / "blobs"), idempotency_seconds=60)
     assert await compactor.tick() == 0
     async with database.read() as session:
-        before = await events.cursor(session)
+        before = await event_log.cursor(session)
     pass_time(EVENT_SECONDS + 1)
     assert await compactor.tick() > 0
     async with database.read() as session:
-        assert await events.cursor(session) == before
+        assert await event_log.cursor(session) == before

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session as SyncSession
 
 from app.db.engine import EVENTS, Database, Session
 from app.db.repositories import events as rows
-from app.services import events
+from app.services.events import event_log
 from tests.support.world import World
 
 overlapping = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -50,13 +50,13 @@ async def test_two_delayed_concurrent_commits_lose_no_event(world: World, databa
 
     async def slow() -> None:
         async with database.write() as session:
-            events.record(session, "job", {"name": "slow"}, project_id=world.project_id)
+            event_log.record(session, "job", {"name": "slow"}, project_id=world.project_id)
             _hold_commit(session, 0.5, drawn)
 
     async def fast() -> None:
         await drawn.wait()
         async with database.write() as session:
-            events.record(session, "job", {"name": "fast"}, project_id=world.project_id)
+            event_log.record(session, "job", {"name": "fast"}, project_id=world.project_id)
             _hold_commit(session, 0.2, asyncio.Event())
 
     stop = asyncio.Event()
@@ -76,12 +76,12 @@ async def test_a_transaction_that_began_first_and_records_last_loses_no_event(wo
             await session.execute(select(func.pg_current_xact_id()))
             began.set()
             await drawn.wait()
-            events.record(session, "job", {"name": "older"}, project_id=world.project_id)
+            event_log.record(session, "job", {"name": "older"}, project_id=world.project_id)
 
     async def younger() -> None:
         await began.wait()
         async with database.write() as session:
-            events.record(session, "job", {"name": "younger"}, project_id=world.project_id)
+            event_log.record(session, "job", {"name": "younger"}, project_id=world.project_id)
             _hold_commit(session, 0.5, drawn)
 
     stop = asyncio.Event()
@@ -100,7 +100,7 @@ async def test_a_reader_sees_every_event_of_many_delayed_writers_once(world: Wor
         for i in range(6):
             async with database.write() as session:
                 await asyncio.sleep(chooser.random() * 0.01)
-                events.record(session, "job", {"name": f"{writer}/{i}"}, project_id=world.project_id)
+                event_log.record(session, "job", {"name": f"{writer}/{i}"}, project_id=world.project_id)
                 await asyncio.sleep(chooser.random() * 0.01)
 
     stop = asyncio.Event()
@@ -118,7 +118,7 @@ async def test_a_reader_in_a_long_transaction_sees_a_prefix(world: World, databa
 
     async def record(name: str) -> None:
         async with database.write() as session:
-            events.record(session, "job", {"name": name}, project_id=world.project_id)
+            event_log.record(session, "job", {"name": name}, project_id=world.project_id)
 
     await asyncio.gather(*(record(str(i)) for i in range(10)))
     async with database.read() as session:
@@ -130,7 +130,7 @@ async def test_a_reader_in_a_long_transaction_sees_a_prefix(world: World, databa
 async def test_a_rolled_back_transaction_leaves_no_event(world: World, database: Database) -> None:
     async def fail() -> None:
         async with database.write() as session:
-            events.record(session, "job", {"name": "lost"}, project_id=world.project_id)
+            event_log.record(session, "job", {"name": "lost"}, project_id=world.project_id)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -141,12 +141,12 @@ async def test_a_rolled_back_transaction_leaves_no_event(world: World, database:
 
 async def test_a_rolled_back_savepoint_takes_its_events_with_it(world: World, database: Database) -> None:
     async with database.write() as session:
-        events.record(session, "job", {"name": "before"}, project_id=world.project_id)
+        event_log.record(session, "job", {"name": "before"}, project_id=world.project_id)
         async with session.begin_nested() as inner:
-            events.record(session, "job", {"name": "inside"}, project_id=world.project_id)
+            event_log.record(session, "job", {"name": "inside"}, project_id=world.project_id)
             await inner.rollback()
         async with session.begin_nested():
-            events.record(session, "job", {"name": "kept"}, project_id=world.project_id)
+            event_log.record(session, "job", {"name": "kept"}, project_id=world.project_id)
     async with database.read() as session:
         assert [event.data["name"] for event in await rows.after(session, 0, limit=10)] == ["before", "kept"]
 
@@ -156,7 +156,7 @@ async def test_listeners_hear_of_events_only_after_the_commit(world: World, data
     listener: Callable[[frozenset[str]], None] = heard.append
     database.listeners.append(listener)
     async with database.write() as session:
-        events.record(session, "job", {"name": "a"}, project_id=world.project_id)
+        event_log.record(session, "job", {"name": "a"}, project_id=world.project_id)
         await session.flush()
         assert heard == []
     assert heard == [frozenset({EVENTS})]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.domain.errors import ConflictError, InvalidError
-from app.services import workers
+from app.services.workers import workers
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import Failure

@@ -10,8 +10,10 @@ from app.daemons.dispatcher import Dispatcher
 from app.db.engine import Database
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError
 from app.metrics import records as metrics
-from app.services import curves, evaluations, following, series
-from app.services.dispatch import Ready
+from app.services.attempts import continuous_evaluation
+from app.services.curves import curves, series
+from app.services.jobs.dispatch_plan import Ready
+from app.services.runs import evaluations
 from palestra.contract.names import EvaluationSource, Schedule, new_id
 from palestra.contract.options import JobOptions, JobRequest
 from palestra.contract.queries import SeriesQuery
@@ -44,7 +46,7 @@ async def follower(storing: Storing, schedule: Schedule = Schedule.CONTINUOUS_EV
 
 async def next_of(one: Storing, *evaluated: str, again: bool = False, run_id: str | None = None) -> FollowAnswer:
     request = FollowRequest(run_id=run_id or one.run_id, evaluated=evaluated, again=again)
-    return await following.next_snapshot(one.database, one.attempt_id, request)
+    return await continuous_evaluation.next_snapshot(one.database, one.attempt_id, request)
 
 
 async def evaluate(one: Storing, snapshot_id: str, mean: float = 1.0, source: str = "evaluation") -> None:

@@ -16,9 +16,9 @@ from app.db.engine import Database
 from app.db.models import Block, EpochStats, Evaluation, Event, LogBlock, Run, Series, TelemetryBatch
 from app.domain.errors import ConflictError, DomainError, ForbiddenError, InvalidError, UnavailableError
 from app.metrics import blocks
-from app.services import ingest
-from app.services.ingest import Delivery
-from app.services.intake import Intake
+from app.services.telemetry import batches
+from app.services.telemetry.batches import Delivery
+from app.services.telemetry.group_commit import Intake
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
 from tests.support.records import Json, delivery
@@ -38,7 +38,7 @@ class Training:
 
     async def send(self, first_seq: int, content: Sequence[Json], *, attempt_id: str | None = None) -> int:
         async with self.database.write() as session:
-            return await ingest.take(session, delivery(attempt_id or self.attempt_id, first_seq, content))
+            return await batches.take(session, delivery(attempt_id or self.attempt_id, first_seq, content))
 
     async def refused(self, first_seq: int, content: Sequence[Json], **options: Any) -> DomainError:
         with pytest.raises(DomainError) as caught:
@@ -147,7 +147,7 @@ async def test_names_below_evaluation_are_reserved(training: Training) -> None:
 
 
 async def test_too_many_series_refuse_the_whole_batch(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.services.intake_rows.MAX_SERIES_PER_RUN", 3)
+    monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 3)
     await training.send(1, [records.points(training.run_id, name, [1]) for name in "abc"])
     refusal = await training.refused(4, [records.points(training.run_id, "a", [2]), records.points(training.run_id, "d", [2])])
     assert isinstance(refusal, InvalidError)
@@ -187,7 +187,7 @@ async def test_the_curves_of_all_runs_of_a_pack_keep_to_themselves(
         ]
     assert len(told) == 6
     assert dict(told) == whose
-    monkeypatch.setattr("app.services.intake_rows.MAX_SERIES_PER_RUN", 2)
+    monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 2)
     refusal = await pack.refused(7, [records.points(third, "x", [9]), records.points(first, "z", [9])])
     assert refusal.code == "too_many_metrics"
     assert await pack.stored("x", run_id=third) == [3]
@@ -225,7 +225,7 @@ async def test_special_numbers_are_stored_exactly(training: Training, value: Any
 
 
 async def test_a_full_log_says_so_once(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.services.intake_rows.MAX_LOG_BYTES", 20)
+    monkeypatch.setattr("app.services.telemetry.record_rows.MAX_LOG_BYTES", 20)
     for seq in range(1, 6):
         await training.send(seq, [records.log(training.run_id, f"line {seq}")])
     async with training.database.read() as session:
@@ -301,14 +301,14 @@ async def test_a_refused_batch_leaves_the_others_of_its_group_alone(training: Tr
 
 
 async def test_a_failing_group_is_tried_batch_by_batch(training: Training, intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = ingest.take
+    taken = batches.take
 
     async def fails_for_the_second(session: Any, given: Delivery) -> int:
         if given.batch.first_seq == 2:
             raise RuntimeError("a fault of ours")
         return await taken(session, given)
 
-    monkeypatch.setattr(ingest, "take", fails_for_the_second)
+    monkeypatch.setattr(batches, "take", fails_for_the_second)
     deliveries = [delivery(training.attempt_id, seq, [records.points(training.run_id, "loss", [seq])]) for seq in (1, 2)]
     answers = await asyncio.gather(*(intake.take(one) for one in deliveries), return_exceptions=True)
     assert answers[0] == 1

@@ -5,7 +5,7 @@ import pytest
 from app.db.engine import Database
 from app.db.repositories import audit
 from app.domain.errors import ConflictError, NotFoundError
-from app.services import events
+from app.services.events import event_log
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from tests.support.world import World
 
@@ -110,7 +110,7 @@ async def test_every_move_is_in_the_audit_log_and_in_the_event_log(world: World,
     await world.release(attempt, Outcome.PAUSED, Cause.USER)
     async with database.read() as session:
         rows = await audit.of_object(session, world.project_id, "job", job_id)
-        assert await events.cursor(session) > 0
+        assert await event_log.cursor(session) > 0
     steps = [(row.data["from"], row.data["to"]) for row in rows]
     assert steps == [("queued", "starting"), ("starting", "running"), ("running", "pausing"), ("pausing", "paused")]
     assert rows[0].actor == f"worker:{worker}"
@@ -122,7 +122,7 @@ async def test_a_refused_change_leaves_no_trace(world: World, worker: str, datab
 
     async def traces() -> tuple[int, int]:
         async with database.read() as session:
-            return len(await audit.of_object(session, world.project_id, "job", job_id)), await events.cursor(session)
+            return len(await audit.of_object(session, world.project_id, "job", job_id)), await event_log.cursor(session)
 
     before = await traces()
     with pytest.raises(ConflictError):
@@ -131,7 +131,7 @@ async def test_a_refused_change_leaves_no_trace(world: World, worker: str, datab
 
 
 async def test_the_state_of_runs_and_experiments_follows_their_jobs(world: World, worker: str) -> None:
-    from app.services import experiments
+    from app.services.experiments import experiments
 
     experiment, _ = await world.submit(seeds=[0, 1])
     first, second = await world.jobs()

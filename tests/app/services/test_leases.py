@@ -6,7 +6,7 @@ from app.db.engine import Database
 from app.db.models import AttemptRun
 from app.domain.errors import ConflictError, DomainError, ForbiddenError, NotFoundError
 from app.domain.secrets import is_well_formed
-from app.services import endings
+from app.services.attempts import endings
 from palestra.contract.names import Schedule
 from palestra.contract.states import AttemptState, Cause, JobState, Order, Outcome, ResumeQuality, RunState
 from palestra.contract.work_order import AttemptReport, Failure
@@ -326,7 +326,7 @@ async def test_a_worker_cannot_give_up_the_attempts_of_another(world: World, wor
 
 
 async def test_a_draining_worker_ends_what_it_has_and_claims_nothing(world: World, worker: str, database: Database) -> None:
-    from app.services import workers
+    from app.services.workers import workers
 
     await world.submit(seeds=[0, 1])
     first, second = await world.jobs()
@@ -341,7 +341,7 @@ async def test_a_draining_worker_ends_what_it_has_and_claims_nothing(world: Worl
 
 
 async def test_a_report_is_kept_as_provenance(world: World, worker: str, database: Database) -> None:
-    from app.services import runs
+    from app.services.runs import runs
 
     job = await world.one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id

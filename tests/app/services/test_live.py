@@ -12,8 +12,10 @@ import pytest
 from app.bus import MemoryBus
 from app.db.engine import Database
 from app.domain.errors import TooManyRequestsError, UnavailableError
-from app.services import curves, ingest, live, logs
-from app.services.live import Hub, ResyncError, Wish
+from app.services.curves import curves, logs
+from app.services.events import hub as event_hub
+from app.services.events.hub import Hub, ResyncError, Wish
+from app.services.telemetry import batches
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
 from tests.support.records import delivery
@@ -50,7 +52,7 @@ async def _start(world: World) -> tuple[str, str]:
 
 async def _send(database: Database, attempt_id: str, seq: int, *content: dict[str, Any]) -> None:
     async with database.write() as session:
-        await ingest.take(session, delivery(attempt_id, seq, content))
+        await batches.take(session, delivery(attempt_id, seq, content))
 
 
 def _query(run_id: str, buckets: int) -> SeriesQuery:
@@ -135,7 +137,7 @@ async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(world: Wor
 async def test_a_client_that_is_too_slow_is_told_to_load_again(
     world: World, database: Database, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MAX_QUEUED", 3)
+    monkeypatch.setattr(event_hub, "MAX_QUEUED", 3)
     run_id, attempt_id = await _start(world)
     with hub.open(Wish(project_id=world.project_id), "u") as stream:
         events = hub.events(stream, None, 1.0)
@@ -173,6 +175,6 @@ async def test_closing_the_hub_ends_its_streams(world: World, database: Database
             await asyncio.wait_for(task, 2.0)
 
 
-async def _collect(hub: Hub, stream: live.Stream) -> None:
+async def _collect(hub: Hub, stream: event_hub.Stream) -> None:
     async for _ in hub.events(stream, None, 30.0):
         pass

@@ -7,7 +7,7 @@ import pytest
 from app.db.repositories import attempts
 from app.domain.errors import ConflictError
 from app.domain.secrets import derive_secret
-from app.services import workers
+from app.services.workers import workers
 from palestra.contract.names import Schedule
 from palestra.contract.states import AttemptState, Cause, JobState
 from palestra.contract.work_order import ClaimAnswer

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.db.models.experiments import Run
-from app.services.jobs import packs_of
+from app.services.jobs.jobs import packs_of
 from palestra.contract.names import Schedule
 from palestra.contract.options import JobOptions, Resources
 from palestra.contract.states import Cause, JobState, Outcome, RunState

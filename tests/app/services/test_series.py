@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from app.db.engine import Database
-from app.services import curves, series
+from app.services.curves import curves, series
 from palestra.contract.queries import GridGroup, SeriesQuery
 from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, Outcome

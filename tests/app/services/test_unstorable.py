@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from app.db.engine import Database
 from app.domain.errors import DomainError, ForbiddenError, InvalidError, UnavailableError
-from app.services.intake import Intake
+from app.services.telemetry.group_commit import Intake
 from palestra.contract.names import MAX_STEP, new_id
 from tests.support import records
 from tests.support.records import Json, delivery
@@ -82,7 +82,7 @@ async def test_an_id_of_a_snapshot_is_used_once_within_a_batch_and_over_batches(
 
 async def test_the_record_with_one_series_too_many_is_named(storing: Storing, intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Line 15.6: the refusal named the batch and not the record."""
-    monkeypatch.setattr("app.services.intake_rows.MAX_SERIES_PER_RUN", 3)
+    monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 3)
     content = [records.points(storing.run_id, name, [1]) for name in ("a", "b", "a", "c", "d", "e")]
     refusal = await _refused(intake, storing, *content)
     assert (refusal.code, refusal.pointer) == ("too_many_metrics", "/records/4")
@@ -153,7 +153,7 @@ async def test_a_database_that_is_away_is_no_fault_of_the_batch(storing: Storing
         raise ConnectionResetError
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.services.ingest.take", away)
+        patch.setattr("app.services.telemetry.batches.take", away)
         refusal = await _refused(intake, storing, records.points(storing.run_id, "loss", [1]))
     assert isinstance(refusal, UnavailableError)
     assert await intake.take(delivery(storing.attempt_id, 1, [records.points(storing.run_id, "loss", [1])])) == 1

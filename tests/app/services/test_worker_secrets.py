@@ -4,7 +4,8 @@ import pytest
 
 from app.db.models import Worker
 from app.domain.errors import ConflictError, ForbiddenError
-from app.services import access, workers
+from app.services.access import credentials
+from app.services.workers import workers
 from palestra.contract.names import Scope
 from palestra.contract.states import JobState
 from palestra.contract.work_order import Claim, RegistrationAnswer, WorkerHeartbeat
@@ -22,7 +23,7 @@ async def refusal(world: World, **changes: str | int) -> str:
 async def is_good(world: World, answer: RegistrationAnswer) -> bool:
     assert answer.secret is not None
     async with world.database.read() as session:
-        return await access.principal_of_token(session, answer.secret) is not None
+        return await credentials.principal_of_token(session, answer.secret) is not None
 
 
 async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) -> None:
@@ -85,7 +86,7 @@ async def test_a_worker_speaks_for_itself_alone(world: World) -> None:
 
 
 async def test_a_worker_claims_for_itself_alone(world: World) -> None:
-    from app.services import leases
+    from app.services.attempts import leases
 
     mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
     job = await world.one_job()

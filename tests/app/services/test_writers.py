@@ -11,7 +11,7 @@ from app.db.models import Block, Series
 from app.db.repositories import attempts
 from app.domain.errors import ConflictError, InvalidError
 from app.metrics import blocks
-from app.services.blobs import BlobStore
+from app.services.artifacts.blob_store import BlobStore
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import WorkOrder

@@ -5,9 +5,7 @@ import torch
 from torch import nn
 from torch.nn.functional import mse_loss
 
-from workers.estimators.modes import Modes
-from workers.estimators.spec import EstimatorSpec
-from workers.estimators.variables import get_module, minimize
+from workers.estimators import EstimatorSpec, Modes, get_module, minimize
 
 
 def line(features, labels, mode, params):

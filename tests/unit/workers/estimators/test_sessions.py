@@ -19,8 +19,8 @@ from tests.acceptance.estimator_kit import (
     same,
     state_of,
 )
-from workers.core.absent import NoOrders
 from workers.core.errors import NumericalFailureError
+from workers.core.null_parts import NoOrders
 from workers.core.types import StopReason
 from workers.estimators.agents import Agent
 from workers.estimators.basic_hooks import FinalOpsHook, GlobalStepWaiterHook, NanTensorHook, StopAfterNEvalsHook
@@ -35,11 +35,7 @@ from workers.estimators.episode_hooks import (
 )
 from workers.estimators.estimator import Estimator
 from workers.estimators.memories import Memory
-from workers.estimators.modes import Modes
 from workers.estimators.run_config import RunConfig
-from workers.estimators.services import Services
-from workers.estimators.session import RunValues, Session, SessionRunHook
-from workers.estimators.spec import EstimatorSpec
 from workers.estimators.step_hooks import (
     StepCheckpointSaverHook,
     StepCounterHook,
@@ -48,7 +44,11 @@ from workers.estimators.step_hooks import (
     StopAtStepHook,
 )
 from workers.estimators.summaries import SUMMARIES_FILE
-from workers.estimators.variables import Variables, get_module, minimize
+from workers.estimators.training_services import Services
+from workers.supervised.modes import Modes
+from workers.supervised.run_session import RunValues, Session, SessionRunHook
+from workers.supervised.spec import EstimatorSpec
+from workers.supervised.variables import Variables, get_module, minimize
 
 
 def learned(session: Session, loss: float = 1.0) -> None:
@@ -100,7 +100,7 @@ def test_a_diverged_training_is_not_resumed(tmp_path: Path) -> None:
             mode, spec.predictions, spec.loss * float("nan") if broken and spec.loss is not None else spec.loss, spec.train_op
         )
 
-    from workers.estimators.variables import global_step as get_step
+    from workers.supervised.variables import global_step as get_step
 
     estimator = Estimator(model, tmp_path, RunConfig(**QUIET, save_checkpoints_steps=2))
     with pytest.raises(NumericalFailureError):

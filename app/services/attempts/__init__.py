@@ -1,0 +1,1 @@
+"""Attempts: claims, leases, and how an attempt ends."""

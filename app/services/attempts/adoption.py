@@ -1,0 +1,33 @@
+"""Adoption: a worker takes back an attempt of its own whose supervisor died while it was uploading results.
+
+The results lie on that worker alone, so the attempt goes on where it was instead of being given up as lost.
+"""
+
+from app.db.engine import Session
+from app.db.repositories import attempts as rows
+from app.domain.errors import ConflictError, NotFoundError
+from app.domain.principal import Principal
+from app.domain.secrets import hash_secret
+from app.services.attempts import leases
+from app.services.workers import workers
+from app.settings import Settings
+from palestra.contract.work_order import Adoption, AdoptionAnswer
+
+
+async def adopt(session: Session, principal: Principal, attempt_id: str, body: Adoption, settings: Settings) -> AdoptionAnswer:
+    """Begins the lease of a live attempt anew and answers its token.
+
+    Raises:
+        ForbiddenError: `other_worker` if the secret belongs to another worker.
+        NotFoundError: If the worker has no such attempt.
+        ConflictError: `stale_attempt` if it has ended or was given up.
+    """
+    workers.check_own(principal, body.worker_id)
+    attempt = await rows.get(session, attempt_id, lock=True)
+    if attempt is None or (attempt.project_id, attempt.worker_id) != (principal.project_id, body.worker_id):
+        raise NotFoundError("attempt of this worker")
+    if attempt.state not in rows.LIVE:
+        raise ConflictError("stale_attempt", "The attempt has ended or was given up. Its files on the worker are not wanted any more.")
+    token = leases.token_of(principal, attempt.id)
+    await rows.renew(session, attempt, {"token_hash": hash_secret(token)}, settings.lease_seconds)
+    return AdoptionAnswer(token=token, slot=attempt.slot, renew_seconds=settings.renew_seconds)

@@ -1,0 +1,90 @@
+"""Continuous evaluations: which snapshot comes next, and when one gives its slot back.
+
+Read by the attempt alone, with its own token. Nothing here changes a job: the attempt ends by its own report.
+"""
+
+from typing import Literal
+
+from app.db.engine import Database, Session
+from app.db.models.jobs import AttemptRun, Job
+from app.db.models.snapshots import Snapshot
+from app.db.repositories import attempts as rows
+from app.db.repositories import evaluations as evaluation_rows
+from app.db.repositories import jobs as job_rows
+from app.db.repositories import snapshots as snapshot_rows
+from app.domain.errors import ConflictError, ForbiddenError, NotFoundError
+from app.services.snapshots import snapshots
+from palestra.contract.names import Schedule
+from palestra.contract.states import LIVE_JOB_STATES, JobState, SnapshotState
+from palestra.contract.work_order import FollowAnswer, FollowRequest
+
+
+async def next_snapshot(database: Database, attempt_id: str, body: FollowRequest) -> FollowAnswer:
+    """Returns what a continuous evaluation is to evaluate next: the newest verified snapshot that its job has not evaluated.
+
+    The snapshot counts as in use by the attempt from then on, so that its files stay, until the attempt asks for another.
+
+    Raises:
+        NotFoundError: If there is no such attempt.
+        ForbiddenError: `not_following` for an attempt of another schedule, `other_run` for a run that it does not carry.
+        ConflictError: `stale_attempt` once it has ended.
+    """
+    async with database.read() as session:
+        answer, chosen = await _look(session, attempt_id, body)
+    if chosen is None:
+        return answer
+    async with database.write() as session:
+        answer, chosen = await _look(session, attempt_id, body, lock=True)
+        if chosen is None:
+            return answer
+        return answer.model_copy(update={"snapshot": await snapshots.reference(session, chosen)})
+
+
+async def _look(session: Session, attempt_id: str, body: FollowRequest, *, lock: bool = False) -> tuple[FollowAnswer, Snapshot | None]:
+    job, carried = await _follower(session, attempt_id, body.run_id, lock=lock)
+    # Asked before the snapshots: a training that is over by now has stored its last one.
+    training = await training_state(session, body.run_id)
+    count, evaluated = await evaluation_rows.of_job(session, job.id)
+    verified = await snapshot_rows.verified(session, body.run_id)
+    new = [snapshot for snapshot in verified if snapshot.id not in evaluated and snapshot.id not in body.evaluated]
+    chosen = new[0] if new else None
+    if chosen is None and verified and body.again and training == "live":
+        chosen = verified[0]
+    if chosen is not None and lock:
+        chosen = await _hold(session, carried, chosen)
+    return FollowAnswer(training=training, evaluated=count), chosen
+
+
+async def _follower(session: Session, attempt_id: str, run_id: str, *, lock: bool) -> tuple[Job, AttemptRun]:
+    attempt = await rows.get(session, attempt_id, lock=lock)
+    job = None if attempt is None else await job_rows.by_id(session, attempt.job_id)
+    if attempt is None or job is None:
+        raise NotFoundError("attempt")
+    if attempt.state not in rows.LIVE:
+        raise ConflictError("stale_attempt", "The attempt has ended. It gets no more snapshots.")
+    if not Schedule(job.schedule).follows_training:
+        raise ForbiddenError("not_following", "Only a continuous evaluation asks for snapshots.")
+    for carried in (await rows.runs_of(session, [attempt_id]))[attempt_id]:
+        if carried.run_id == run_id:
+            return job, carried
+    raise ForbiddenError("other_run", "The attempt does not carry that run.")
+
+
+async def training_state(session: Session, run_id: str) -> Literal["live", "waiting", "over"]:
+    """Returns `live` while an attempt trains the run, `waiting` while its training job is queued or paused, `over` without one."""
+    job = await job_rows.unfinished_training(session, run_id)
+    if job is None:
+        return "over"
+    return "live" if JobState(job.state) in LIVE_JOB_STATES else "waiting"
+
+
+async def _hold(session: Session, carried: AttemptRun, chosen: Snapshot) -> Snapshot | None:
+    locked = await snapshot_rows.find(session, chosen.id, lock=True)
+    if locked is None:
+        return None
+    await session.refresh(locked)
+    if locked.state != SnapshotState.VERIFIED:
+        return None
+    carried.snapshot_id = locked.id
+    await session.flush()
+    return locked

@@ -1,0 +1,158 @@
+"""Ends attempts: by their own report, or as lost. The job follows by the cause."""
+
+from typing import Any
+
+from app.db.engine import Session
+from app.db.models.jobs import Attempt, Job
+from app.db.repositories import attempts as rows
+from app.db.repositories import audit
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import jobs as job_rows
+from app.domain import endings, retry
+from app.domain.retry import History, Verdict
+from app.services.events import event_log
+from app.services.jobs import job_state
+from app.services.jobs.job_state import Why
+from app.services.snapshots import snapshots
+from app.services.views import views
+from palestra.contract.documents import canonical_json
+from palestra.contract.names import Schedule
+from palestra.contract.options import Limits
+from palestra.contract.states import AttemptState, Cause, JobState, Outcome, ResumeQuality
+from palestra.contract.work_order import AttemptReport, Failure
+
+
+async def by_report(session: Session, job: Job, attempt: Attempt, report: AttemptReport) -> bool:
+    """Ends a live attempt as its report says; `False` if it had ended already."""
+    values = {
+        "outcome": report.outcome.value,
+        "cause": report.cause.value,
+        "failure": None if report.failure is None else clean(report.failure).model_dump(mode="json"),
+        "resume_quality": report.resume_quality.value,
+        "provenance": report.provenance,
+        "env_step": report.env_step,
+        "update": report.update,
+    }
+    if not await rows.end(session, attempt, AttemptState.ENDED, values):
+        return False
+    await _end_runs(session, job, attempt, report)
+    await _follow(session, job, attempt, f"attempt:{attempt.id}")
+    return True
+
+
+async def _end_runs(session: Session, job: Job, attempt: Attempt, report: AttemptReport) -> None:
+    """Notes which runs of a pack have ended for good; the others go on with the job."""
+    carried = {run.run_id for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
+    for end in report.runs:
+        if end.run_id in carried and end.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
+            failure = None if end.failure is None else clean(end.failure).model_dump(mode="json")
+            values = {"outcome": end.outcome.value, "cause": end.cause.value, "failure": failure}
+            await job_rows.end_run(session, job.id, end.run_id, values)
+
+
+async def as_lost(session: Session, attempt_id: str, cause: Cause, actor: str, *, began: bool = True) -> bool:
+    """Ends a live attempt whose supervisor is known to be gone; `False` if it had ended already.
+
+    Args:
+        session: A writing session.
+        attempt_id: The attempt.
+        cause: Why it is lost.
+        actor: Who knows.
+        began: Whether a supervisor may have run it; else its early end says nothing about the job, and
+            does not count as a quick death.
+    """
+    found = await _lock(session, attempt_id)
+    if found is None:
+        return False
+    job, attempt = found
+    if not await rows.end(session, attempt, AttemptState.LOST, {"outcome": Outcome.LOST.value, "cause": cause.value}):
+        return False
+    await _follow(session, job, attempt, actor, began=began)
+    return True
+
+
+async def as_expired(session: Session, attempt_id: str, silent_seconds: float, actor: str) -> bool:
+    """Ends a live attempt that is silent for so long at this very moment; `False` if it has ended or was renewed meanwhile."""
+    found = await _lock(session, attempt_id)
+    if found is None:
+        return False
+    attempt = await rows.expire(session, attempt_id, silent_seconds)
+    if attempt is None:
+        return False
+    await _follow(session, found[0], attempt, actor)
+    return True
+
+
+async def _lock(session: Session, attempt_id: str) -> tuple[Job, Attempt] | None:
+    attempt = await rows.get(session, attempt_id)
+    job = None if attempt is None else await job_rows.by_id(session, attempt.job_id, lock=True)
+    return None if attempt is None or job is None else (job, attempt)
+
+
+async def _follow(session: Session, job: Job, attempt: Attempt, actor: str, *, began: bool = True) -> None:
+    outcome, cause = Outcome(attempt.outcome or Outcome.LOST), Cause(attempt.cause or Cause.WORKER_LOST)
+    verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
+    await _stand_still(session, attempt)
+    await snapshots.leave_out_rest(session, attempt.id)
+    await job_rows.set_history(session, job, verdict.history)
+    begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
+    states = endings.path(JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun)
+    for state in states:
+        why = _why(attempt, actor, verdict, outcome, last=state is states[-1])
+        await job_state.move(session, job, state, why)
+    await tell_attempt(session, job, attempt)
+
+
+async def _has_begun(session: Session, job: Job, attempt: Attempt) -> bool:
+    """Returns whether a training was paused or attempted before this attempt."""
+    if not Schedule(job.schedule).writes_training_state:
+        return False
+    moves = await audit.of_object(session, job.project_id, "job", job.id)
+    return attempt.number > 1 or any(row.data.get("to") == JobState.PAUSED for row in moves)
+
+
+def _judge(job: Job, outcome: Outcome, cause: Cause, lived: float) -> Verdict:
+    history = History(
+        infrastructure_failures=job.infrastructure_failures, counted_failures=job.counted_failures, quick_deaths=job.quick_deaths
+    )
+    if outcome not in {Outcome.FAILED, Outcome.LOST}:
+        kept = History(infrastructure_failures=history.infrastructure_failures)
+        return Verdict(requeue=False, delay=0, cause=cause, history=kept)
+    limits = Limits.model_validate_json(canonical_json(job.limits))
+    return retry.judge(cause, lived, history, limits.max_attempts)
+
+
+def _lived(attempt: Attempt) -> float:
+    last = attempt.renewed_at if attempt.cause == Cause.LEASE_EXPIRED else attempt.ended_at
+    return 0.0 if last is None else max(0.0, (last - attempt.started_at).total_seconds())
+
+
+def _why(attempt: Attempt, actor: str, verdict: Verdict, outcome: Outcome, *, last: bool) -> Why:
+    failure = None if attempt.failure is None else Failure.model_validate_json(canonical_json(attempt.failure))
+    if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
+        failure = Failure(message=endings.sentence(verdict.cause))
+    quality = None if attempt.resume_quality is None else ResumeQuality(attempt.resume_quality)
+    return Why(actor=actor, cause=verdict.cause, failure=failure, delay=verdict.delay if last else 0.0, resume_quality=quality)
+
+
+async def _stand_still(session: Session, attempt: Attempt) -> None:
+    for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]:
+        if run.training:
+            await experiment_rows.set_run(session, run.run_id, {"env_steps_per_second": None})
+
+
+async def tell_attempt(session: Session, job: Job, attempt: Attempt) -> None:
+    """Registers the live message of a changed attempt."""
+    (view,) = await views.attempt_views(session, [attempt])
+    run_id = next(iter(view.fences)) if len(view.fences) == 1 else None
+    event_log.record(session, "attempt", view, project_id=job.project_id, experiment_id=job.experiment_id, run_id=run_id, job_id=job.id)
+
+
+def clean(failure: Failure) -> Failure:
+    """Returns the failure without NUL characters, which a database cannot keep."""
+    return Failure(**cleaned({name: text for name, text in failure.model_dump().items() if text is not None}))
+
+
+def cleaned(document: dict[str, Any]) -> dict[str, Any]:
+    """Returns a flat document whose texts hold no NUL characters, which a database cannot keep."""
+    return {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in document.items()}

@@ -1,0 +1,1 @@
+"""Series of numbers of runs, and the lines of their logs."""

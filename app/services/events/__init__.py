@@ -1,0 +1,1 @@
+"""The log of all changes, and the streams that tell of them."""

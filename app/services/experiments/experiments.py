@@ -1,0 +1,175 @@
+"""Experiments: submitted, listed, read, archived."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Final
+
+from app.db.engine import Session
+from app.db.models.experiments import Experiment, Run
+from app.db.repositories import audit
+from app.db.repositories import experiments as rows
+from app.db.repositories import jobs as job_rows
+from app.db.repositories.experiments import ExperimentFilter, RunFilter
+from app.domain.errors import ConflictError, NotFoundError
+from app.domain.paging import PageRequest, keyset
+from app.domain.principal import Principal
+from app.services import offers
+from app.services.access.audit_actor import actor
+from app.services.experiments import unapplied_options
+from app.services.jobs import job_state, jobs
+from app.services.runs import runs
+from app.services.views import pages, views
+from palestra.contract import advice
+from palestra.contract.definition import RlDefinition, definition_hash, experiment_id, identity_hash
+from palestra.contract.documents import canonical_json
+from palestra.contract.names import new_id
+from palestra.contract.options import JobOptions, Submission
+from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
+from palestra.contract.states import RunState
+from palestra.contract.views import Page
+
+_AT_ONCE: Final = 100
+"""Runs that are made before other requests have their turn."""
+
+__all__ = ["ExperimentFilter", "PageRequest", "archive", "get", "list_experiments", "list_runs_of", "submit"]
+
+
+async def submit(session: Session, principal: Principal, submission: Submission) -> tuple[SubmittedExperiment, bool]:
+    """Makes an experiment with one run and one queued job per seed.
+
+    The same definition and code in a project give the experiment that exists, and add the seeds that it misses; two submissions at once
+    make one. An archived experiment comes back.
+
+    Returns:
+        The experiment with what the user should know of the submission, and whether it is new.
+
+    Raises:
+        InvalidError: If no worker of the pool could work on it.
+        ConflictError: If another experiment of the project happens to have the same ID.
+    """
+    submission = await offers.resolve(session, principal, submission)
+    new = await rows.insert_experiment(session, _row(principal, submission))
+    experiment = await rows.by_identity(session, principal.project_id, identity_hash(submission.definition, submission.code))
+    if experiment is None:
+        raise ConflictError("id_taken", "Another experiment of this project has the same ID. Give this one another name.")
+    if new:
+        _audit(session, principal, experiment, "experiment.create")
+    elif experiment.archived_at is not None:
+        await rows.set_archived(session, experiment, archived=False)
+        _audit(session, principal, experiment, "experiment.restore")
+    added = await _add_runs(session, principal, experiment, submission)
+    if submission.options.schedule.writes_training_state:
+        added = [*added, *await _untrained(session, experiment, submission.options.seeds, {run.id for run in added})]
+    if added:
+        await jobs.queue_training(session, principal, experiment, added, submission.options)
+    await job_state.tell_experiment(session, experiment)
+    warnings = advice.warnings_of(submission.definition, submission.options)
+    kept = () if new else await unapplied_options.warnings_of(session, experiment, submission.options, {run.id for run in added})
+    detail = await _detail(session, experiment)
+    return SubmittedExperiment(**{**dict(detail), "warnings": [*warnings, *kept]}), new
+
+
+def _row(principal: Principal, submission: Submission) -> dict[str, object]:
+    definition, code = submission.definition, submission.code
+    return {
+        "project_id": principal.project_id,
+        "id": experiment_id(definition, code),
+        "identity_hash": identity_hash(definition, code),
+        "definition_hash": definition_hash(definition),
+        "schema_version": definition.schema_version,
+        "definition": canonical_json(definition).decode(),
+        "code": code.model_dump(mode="json"),
+        "name": definition.name,
+        "notes": definition.notes,
+        "kind": definition.kind,
+        "agent": definition.agent.name if isinstance(definition, RlDefinition) else definition.estimator.name,
+        "env": definition.env.id if isinstance(definition, RlDefinition) else definition.train_input.name,
+        "created_by": principal.user_id,
+    }
+
+
+async def _add_runs(session: Session, principal: Principal, experiment: Experiment, submission: Submission) -> list[Run]:
+    known = await rows.seeds_of(session, experiment)
+    missing = [seed for seed in submission.options.seeds if seed not in known]
+    if not missing:
+        return []
+    submission_id = await rows.insert_submission(session, experiment, submission.provenance, principal.user_id)
+    same = {"project_id": experiment.project_id, "experiment_id": experiment.id, "created_by": principal.user_id}
+    common = {**same, "submission_id": submission_id, "state": RunState.QUEUED.value}
+    ids = sorted(new_id("run") for _ in missing)
+    new = [{**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)]
+    added: list[Run] = []
+    for first in range(0, len(new), _AT_ONCE):
+        added += await rows.insert_runs(session, new[first : first + _AT_ONCE])
+        await asyncio.sleep(0)
+    return added
+
+
+async def _untrained(session: Session, experiment: Experiment, seeds: Collection[int], new: Collection[str]) -> list[Run]:
+    """Returns the runs of some seeds that were only tested so far: a submission trains them as if they were new."""
+    known = [run for run in await rows.runs_of_seeds(session, experiment, seeds) if run.id not in new]
+    trained = await job_rows.trained(session, [run.id for run in known])
+    return [run for run in known if run.id not in trained]
+
+
+async def list_experiments(session: Session, principal: Principal, wanted: ExperimentFilter, request: PageRequest) -> Page[ExperimentView]:
+    """Returns a page of the project's experiments; sorts by `created_at` and `name`."""
+    keys = keyset(request, rows.EXPERIMENT_COLUMNS)
+    found = await rows.page(session, principal.project_id, wanted, keys)
+    return await pages.cut(found, request, keys, lambda shown: views.experiment_views(session, shown))
+
+
+async def list_runs_of(
+    session: Session, principal: Principal, experiment_id: str, state: RunState | None, request: PageRequest
+) -> Page[RunView]:
+    """Returns a page of an experiment's runs.
+
+    Raises:
+        NotFoundError: If the project has no experiment of that ID.
+    """
+    return await runs.list_runs(session, principal, RunFilter(experiment_id=experiment_id, state=state), request)
+
+
+async def get(session: Session, principal: Principal, experiment_id: str) -> ExperimentDetail:
+    """Returns an experiment.
+
+    Raises:
+        NotFoundError: If the project has none of that ID.
+    """
+    return await _detail(session, await _find(session, principal, experiment_id))
+
+
+async def archive(session: Session, principal: Principal, experiment_id: str, *, archived: bool = True) -> ExperimentDetail:
+    """Hides an experiment from lists, or brings it back; nothing is deleted, and doing it twice changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that ID.
+        ConflictError: While one of its jobs has not ended.
+    """
+    experiment = await _find(session, principal, experiment_id)
+    if (experiment.archived_at is not None) is not archived:
+        busy = await job_rows.unfinished_of_experiment(session, principal.project_id, experiment.id)
+        if archived and busy:
+            raise ConflictError("experiment_active", f"{busy} of its jobs have not ended. Cancel them first.")
+        await rows.set_archived(session, experiment, archived=archived)
+        _audit(session, principal, experiment, "experiment.archive" if archived else "experiment.restore")
+        await job_state.tell_experiment(session, experiment)
+    return await _detail(session, experiment)
+
+
+async def _find(session: Session, principal: Principal, experiment_id: str) -> Experiment:
+    experiment = await rows.get(session, principal.project_id, experiment_id)
+    if experiment is None:
+        raise NotFoundError("experiment")
+    return experiment
+
+
+async def _detail(session: Session, experiment: Experiment) -> ExperimentDetail:
+    (view,) = await views.experiment_views(session, [experiment])
+    definition = views.definition_of(experiment)
+    return ExperimentDetail(**dict(view), definition=definition, warnings=list(advice.warnings_of(definition, JobOptions())))
+
+
+def _audit(session: Session, principal: Principal, experiment: Experiment, action: str) -> None:
+    row = {"project_id": experiment.project_id, "actor": actor(principal), "action": action, "object_type": "experiment"}
+    audit.append(session, {**row, "object_id": experiment.id, "data": {"definition_hash": experiment.definition_hash}})

@@ -1,0 +1,1 @@
+"""Jobs: their states, and which starts next."""

@@ -1,0 +1,67 @@
+"""Which doorbells to ring now: the next jobs of each queue, at most as many as there are free slots."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from app.db.engine import Session
+from app.db.models.jobs import Job
+from app.db.repositories import jobs as rows
+from app.db.repositories import snapshots as snapshot_rows
+from app.db.repositories import workers as worker_rows
+from app.db.repositories.jobs import Queue, Ready
+from app.db.repositories.workers import Offer
+from app.services.jobs import job_state
+from app.services.jobs.job_state import Why
+from palestra.contract.states import Cause, JobState, SnapshotState
+from palestra.contract.work_order import Failure
+
+__all__ = ["Ready", "fail_hopeless", "plan", "rung"]
+
+_ACTOR: Final = "daemon:dispatcher"
+
+
+async def plan(session: Session, ring_seconds: float) -> list[Ready]:
+    """Returns the jobs to ring for, in order.
+
+    A job is rung when it has not been rung since it was queued, or when nobody answered for `ring_seconds`. Doorbells that may still be
+    answered count as taken slots.
+    """
+    offers = await worker_rows.offers(session)
+    found: list[Ready] = []
+    for project_id, pool in await rows.waiting_queues(session):
+        mine = [offer for offer in offers if offer.project_id == project_id and offer.pool == pool]
+        found += await _ready(session, project_id, pool, mine, ring_seconds)
+    return found
+
+
+async def _ready(session: Session, project_id: str, pool: str, offers: Sequence[Offer], ring_seconds: float) -> Sequence[Ready]:
+    free = [offer for offer in offers if offer.live < offer.slots]
+    if not free:
+        return []
+    queue = Queue(
+        project_id=project_id,
+        pool=pool,
+        most_gpus=max(offer.gpus for offer in free),
+        versions=frozenset().union(*(offer.versions for offer in free)),
+    )
+    capacity = sum(offer.slots - offer.live for offer in free) - await rows.outstanding_rings(session, queue, ring_seconds)
+    return await rows.ready(session, queue, ring_seconds, capacity) if capacity > 0 else []
+
+
+async def rung(session: Session, jobs: Sequence[Ready]) -> None:
+    """Notes that doorbells went out. Without this note they go out again, which changes nothing."""
+    await rows.mark_rung(session, jobs)
+
+
+async def fail_hopeless(session: Session) -> int:
+    """Fails queued jobs whose snapshot was deleted while they waited; returns how many."""
+    hopeless = [job for job in await rows.pinned_to_snapshots(session) if await _is_gone(session, job)]
+    failure = Failure(message="The snapshot that this job was to read was deleted while it waited. Submit it again with another one.")
+    for job in hopeless:
+        await job_state.move(session, job, JobState.FAILED, Why(actor=_ACTOR, cause=Cause.NO_RESULT, failure=failure))
+    return len(hopeless)
+
+
+async def _is_gone(session: Session, job: Job) -> bool:
+    snapshot = await snapshot_rows.find(session, str((job.evaluate or {})["snapshot"]))
+    return snapshot is None or snapshot.state in {SnapshotState.DELETED, SnapshotState.SKIPPED}

@@ -1,0 +1,276 @@
+"""Jobs: queued, listed, read, paused, resumed, cancelled."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from app.db.engine import QUEUE, Session, announce
+from app.db.models.experiments import Experiment, Run
+from app.db.models.jobs import Job
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import jobs as rows
+from app.db.repositories.jobs import JobFilter
+from app.domain.errors import ConflictError, NotFoundError
+from app.domain.paging import PageRequest, keyset
+from app.domain.principal import Principal
+from app.services import offers
+from app.services.access.audit_actor import actor
+from app.services.jobs import job_state
+from app.services.jobs.job_state import Why
+from app.services.runs import runs
+from app.services.snapshots import snapshots
+from app.services.views import pages, views
+from palestra.contract.agents import PACKABLE_AGENTS
+from palestra.contract.names import Schedule, new_id
+from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest
+from palestra.contract.resources import JobView
+from palestra.contract.states import Cause, JobState
+from palestra.contract.views import Page
+from palestra.contract.work_order import WORK_ORDER_VERSION
+
+__all__ = ["JobFilter", "PageRequest", "Start", "cancel", "find", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
+
+_AUTO_PACK: Final = 16
+"""Seeds of a pack whose size nobody named: more make each update slower than they save."""
+
+_AT_ONCE: Final = 100
+"""Jobs that are queued before other requests have their turn."""
+
+_STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING})
+
+
+async def queue_training(session: Session, principal: Principal, experiment: Experiment, new: Sequence[Run], options: JobOptions) -> None:
+    """Queues jobs for the runs of an experiment that are new, or were only tested so far: one for each run, or for each pack of them."""
+    columns = _columns(principal, experiment.id, options, options.schedule)
+    # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the order in which they were named.
+    packs = packs_of(new, options, experiment.agent)
+    ids = sorted(new_id("job") for _ in packs)
+    for first in range(0, len(packs), _AT_ONCE):
+        some = dict(zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True))
+        await _queue_packs(session, principal, columns, some)
+
+
+async def _queue_packs(
+    session: Session,
+    principal: Principal,
+    columns: dict[str, Any],
+    packs: Mapping[str, Sequence[Run]],
+) -> None:
+    carried = {job_id: [run.id for run in pack] for job_id, pack in packs.items()}
+    queued = await rows.insert(session, [{**columns, "id": job_id} for job_id in packs], carried)
+    for job in queued:
+        for run in packs[job.id]:
+            if run.job_id is None:
+                run.job_id = job.id
+            else:
+                await _lead(session, principal, job, run)
+    await session.flush()
+    await _tell_queued(session, queued, [run for pack in packs.values() for run in pack])
+    await asyncio.sleep(0)
+
+
+def packs_of(runs: Sequence[Run], options: JobOptions, agent: str) -> list[Sequence[Run]]:
+    """Returns the runs in packs, each of which one job works on.
+
+    Args:
+        runs: In the order in which their seeds were named.
+        options: Say how many go together.
+        agent: Name of the definition's agent.
+    """
+    wanted = options.resources.pack
+    size = (_AUTO_PACK if agent in PACKABLE_AGENTS else 1) if wanted == "auto" else 1 if wanted == "off" else wanted
+    if not options.schedule.writes_training_state:
+        size = 1
+    return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How the first attempt of a job begins."""
+
+    afresh: bool = False
+    allow_code_change: bool = False
+
+
+async def submit(session: Session, principal: Principal, run_id: str, request: JobRequest, start: Start | None = None) -> JobView:
+    """Queues a schedule on an existing run.
+
+    Args:
+        session: A writing session.
+        principal: Who asks.
+        run_id: Run.
+        request: Schedule and options; without a pool the one of the run's training is taken.
+        start: Where a training begins; `None` goes on from the newest snapshot, with the same code.
+
+    Raises:
+        NotFoundError: If the project has no such run, or the run no such snapshot.
+        InvalidError: If the pool's workers cannot do it, or the snapshot was deleted or is not verified.
+        ConflictError: With the code `run_busy` while a training job of the run has not ended, `no_snapshot` while there is none to read
+            and, for the continuous schedules, none to come.
+    """
+    run = await runs.find(session, principal, run_id)
+    experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
+    assert experiment is not None
+    pool = request.pool or await _training_pool(session, run)
+    request = request.model_copy(update={"pool": pool})
+    start = start or Start()
+    await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
+    if request.schedule.writes_training_state:
+        await _check_idle(session, run)
+    elif not request.schedule.starts_runs and await _must_have_snapshot(session, run, request.schedule):
+        await snapshots.resolve(session, run.id, request.evaluate.snapshot)
+    leads = request.schedule.writes_training_state or (request.schedule.starts_runs and run.id not in await rows.trained(session, [run.id]))
+    columns = {**_columns(principal, run.experiment_id, request, request.schedule), **asdict(start)}
+    evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
+    (job,) = await rows.insert(session, [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}], {job_id: [run.id]})
+    if leads:
+        await _lead(session, principal, job, run)
+    await _tell_queued(session, [job], [run] if leads else [])
+    return await _view(session, job)
+
+
+async def _training_pool(session: Session, run: Run) -> str:
+    """Returns the pool of the job whose state is the run's: its latest training, or a test before the first."""
+    job = None if run.job_id is None else await rows.by_id(session, run.job_id)
+    return "default" if job is None else job.pool
+
+
+async def _must_have_snapshot(session: Session, run: Run, schedule: Schedule) -> bool:
+    return not schedule.follows_training or await rows.unfinished_training(session, run.id) is None
+
+
+async def _lead(session: Session, principal: Principal, job: Job, run: Run) -> None:
+    """Makes a new job the one whose state is the run's; the times of a test before the first training are no part of the run's."""
+    values = job_state.derived(job, run, Why(actor=actor(principal)))
+    if run.fence == 0:
+        values |= {"started_at": None, "finished_at": None}
+    run.job_id = job.id
+    await session.flush()
+    await experiment_rows.set_run(session, run.id, {**values, "job_id": job.id})
+
+
+async def _check_idle(session: Session, run: Run) -> None:
+    await experiment_rows.lock_run(session, run.id)
+    busy = await rows.unfinished_training(session, run.id)
+    if busy is not None:
+        how = "Resume it." if busy.state == JobState.PAUSED else "Wait until it ends, or cancel it."
+        raise ConflictError("run_busy", f"The job {busy.id} of this run is {busy.state}; a run has one training job at a time. {how}")
+
+
+def _columns(principal: Principal, experiment_id: str, options: JobOptions | JobRequest, schedule: Schedule) -> dict[str, Any]:
+    return {
+        "project_id": principal.project_id,
+        "experiment_id": experiment_id,
+        "schedule": schedule.value,
+        "state": JobState.QUEUED.value,
+        "pool": options.pool,
+        "priority": options.priority,
+        "gpus": options.resources.gpus,
+        "resources": options.resources.model_dump(mode="json"),
+        "limits": options.limits.model_dump(mode="json"),
+        "evaluate": None if schedule.starts_runs else EvaluateOptions().model_dump(mode="json"),
+        "work_order_version": WORK_ORDER_VERSION,
+        "created_by": principal.user_id,
+    }
+
+
+async def _tell_queued(session: Session, queued: Sequence[Job], changed: Sequence[Run]) -> None:
+    announce(session, QUEUE)
+    await job_state.tell_jobs(session, queued)
+    await job_state.tell_runs(session, changed)
+
+
+async def list_jobs(session: Session, principal: Principal, wanted: JobFilter, request: PageRequest) -> Page[JobView]:
+    """Returns a page of the project's jobs; sorts by `created_at` and `priority`."""
+    keys = keyset(request, rows.COLUMNS)
+    found = await rows.page(session, principal.project_id, wanted, keys)
+    return await pages.cut(found, request, keys, lambda shown: views.job_views(session, shown))
+
+
+async def get(session: Session, principal: Principal, job_id: str) -> JobView:
+    """Returns a job.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+    """
+    return await _view(session, await find(session, principal, job_id))
+
+
+async def pause(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
+    """Asks a job to save a snapshot and to give its slot back; a queued one leaves the queue at once. Pausing twice changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+        ConflictError: If the job has ended or is being cancelled.
+    """
+    job = await find(session, principal, job_id, lock=True)
+    state = JobState(job.state)
+    if state not in {JobState.PAUSING, JobState.PAUSED}:
+        to = JobState.PAUSED if state is JobState.QUEUED else JobState.PAUSING
+        await job_state.move(session, job, to, _wish(principal, reason))
+    return await _view(session, job)
+
+
+async def resume(session: Session, principal: Principal, job_id: str, reason: str = "", *, allow_code_change: bool = False) -> JobView:
+    """Puts a paused job back into the queue. Resuming a job that waits or works changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+        ConflictError: If the job has ended, is being cancelled, or has not come to rest yet after a pause;
+            `code_changed` if the workers have other code than the experiment's and that is not allowed.
+    """
+    job = await find(session, principal, job_id, lock=True)
+    if job.state == JobState.PAUSING:
+        raise ConflictError("still_pausing", "The job is saving its snapshot. Resume it once it is paused.")
+    if job.state not in {JobState.QUEUED, JobState.STARTING, JobState.RUNNING}:
+        await _check_code(session, job, allow=allow_code_change)
+        await job_state.move(session, job, JobState.QUEUED, _wish(principal, reason))
+    return await _view(session, job)
+
+
+async def _check_code(session: Session, job: Job, *, allow: bool) -> None:
+    if allow and not job.allow_code_change:
+        job.allow_code_change = True
+        await session.flush()
+    if not job.allow_code_change:
+        experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
+        assert experiment is not None
+        await offers.check_same_code(session, experiment, job.pool)
+
+
+async def cancel(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
+    """Ends a job for good; one that works saves a snapshot first. Cancelling twice changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+        ConflictError: With the code `already_final` if the job succeeded or failed.
+    """
+    job = await find(session, principal, job_id, lock=True)
+    state = JobState(job.state)
+    if state not in {JobState.CANCELLING, JobState.CANCELLED}:
+        holds_lease = state in _STOPPABLE or state is JobState.PAUSING
+        to = JobState.CANCELLING if holds_lease else JobState.CANCELLED
+        await job_state.move(session, job, to, _wish(principal, reason))
+    return await _view(session, job)
+
+
+def _wish(principal: Principal, reason: str) -> Why:
+    return Why(actor=actor(principal), cause=Cause.USER, reason=reason)
+
+
+async def find(session: Session, principal: Principal, job_id: str, *, lock: bool = False) -> Job:
+    """Returns the row of a job of the project.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+    """
+    job = await rows.get(session, principal.project_id, job_id, lock=lock)
+    if job is None:
+        raise NotFoundError("job")
+    return job
+
+
+async def _view(session: Session, job: Job) -> JobView:
+    (view,) = await views.job_views(session, [job])
+    return view

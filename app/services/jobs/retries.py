@@ -1,0 +1,79 @@
+"""Retries: another job for a run whose latest training failed or was cancelled."""
+
+from app.db.engine import Session
+from app.db.models.experiments import Run
+from app.db.models.jobs import Job
+from app.db.repositories import audit
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import jobs as job_rows
+from app.domain.errors import ConflictError
+from app.domain.principal import Principal
+from app.services import offers
+from app.services.access.audit_actor import actor
+from app.services.jobs import jobs
+from app.services.jobs.jobs import Start
+from app.services.runs import runs
+from palestra.contract.documents import canonical_json
+from palestra.contract.options import JobRequest, RetryRequest
+from palestra.contract.resources import JobView
+from palestra.contract.states import RunState
+
+_INSTEAD = {
+    RunState.QUEUED: "It is queued: wait for a worker.",
+    RunState.RUNNING: "It is running: wait until it ends, or cancel it.",
+    RunState.PAUSED: "It is paused: resume it.",
+    RunState.SUCCEEDED: "It succeeded: there is nothing to try again.",
+}
+
+
+async def retry(session: Session, principal: Principal, run_id: str, request: RetryRequest) -> JobView:
+    """Queues a job like the run's latest one.
+
+    Its first attempt goes on from the newest verified snapshot, or begins anew; what the run recorded
+    behind that point is superseded by the claim, as at any resume.
+
+    Raises:
+        NotFoundError: If the project has no such run.
+        ConflictError: `not_failed` unless the run failed or was cancelled; `code_changed` if the workers
+            have other code than the experiment's and that is not allowed; `run_busy` if the run's pack
+            has another training job of it.
+        InvalidError: If the workers of the pool cannot do it.
+    """
+    run = await runs.find(session, principal, run_id)
+    job = await _latest(session, run)
+    if not request.allow_code_change:
+        experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
+        assert experiment is not None
+        await offers.check_same_code(session, experiment, job.pool)
+    start = Start(afresh=request.origin == "start", allow_code_change=request.allow_code_change)
+    view = await jobs.submit(session, principal, run.id, _same(job), start)
+    _audit(session, principal, run, view, request)
+    return view
+
+
+async def _latest(session: Session, run: Run) -> Job:
+    state = RunState(run.state)
+    if state in _INSTEAD:
+        raise ConflictError("not_failed", f"Only a run that failed or was cancelled is tried again. {_INSTEAD[state]}")
+    job = None if run.job_id is None else await job_rows.by_id(session, run.job_id)
+    assert job is not None
+    return job
+
+
+def _same(job: Job) -> JobRequest:
+    names = ("schedule", "pool", "priority", "resources", "limits")
+    return JobRequest.model_validate_json(canonical_json({name: getattr(job, name) for name in names}))
+
+
+def _audit(session: Session, principal: Principal, run: Run, view: JobView, request: RetryRequest) -> None:
+    audit.append(
+        session,
+        {
+            "project_id": run.project_id,
+            "actor": actor(principal),
+            "action": "run.retry",
+            "object_type": "run",
+            "object_id": run.id,
+            "data": {"job": view.id, "origin": request.origin, "reason": request.reason},
+        },
+    )

@@ -1,0 +1,39 @@
+"""Results that are written on a worker and not stored on the server yet: shown, and given up by a person."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from app.db.engine import Session
+from app.db.repositories import attempts as rows
+from app.db.repositories import audit
+from app.domain.errors import ConflictError
+from app.domain.principal import Principal
+from app.services.access.audit_actor import actor
+from app.services.jobs import job_state, jobs
+from app.services.views import views
+from palestra.contract.resources import JobView
+
+__all__ = ["give_up"]
+
+_NOTHING: Final = "No result of this job only waits to be uploaded. Cancel the job to end its work."
+
+
+async def give_up(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
+    """Gives up what a job's worker could not upload yet; the worker then ends the attempt without it. Twice changes nothing.
+
+    Raises:
+        NotFoundError: If the project has none of that id.
+        ConflictError: `nothing_to_give_up` unless the job's work is over and its results only wait to be uploaded.
+    """
+    job = await jobs.find(session, principal, job_id, lock=True)
+    attempt = await rows.live_of_job(session, job.id)
+    shown: Mapping[str, Any] = {} if attempt is None else attempt.backlog or {}
+    if attempt is None or not shown.get("delivering"):
+        raise ConflictError("nothing_to_give_up", _NOTHING)
+    if not attempt.gives_up:
+        attempt.gives_up = True
+        row = {"project_id": job.project_id, "actor": actor(principal), "action": "job.give_up", "object_type": "job", "object_id": job.id}
+        audit.append(session, {**row, "data": {"attempt": attempt.number, "reason": reason, **shown}})
+        await job_state.tell(session, job)
+    (view,) = await views.job_views(session, [job])
+    return view

@@ -1,0 +1,38 @@
+"""Evaluations of runs."""
+
+from collections.abc import Sequence
+
+from app.db.engine import Session
+from app.db.models.curves import Evaluation
+from app.db.repositories import evaluations as rows
+from app.domain.paging import PageRequest, keyset
+from app.domain.principal import Principal
+from app.services.runs import runs
+from app.services.views import pages, views
+from palestra.contract.names import EvaluationSource
+from palestra.contract.resources import EvaluationView
+from palestra.contract.views import Page
+
+
+async def list_of_run(
+    session: Session,
+    principal: Principal,
+    run_id: str,
+    request: PageRequest,
+    *,
+    superseded: bool = False,
+    source: EvaluationSource | None = None,
+) -> Page[EvaluationView]:
+    """Returns a page of a run's evaluations; superseded ones on request, of one source or of all. Sorts by `created_at` and `env_step`.
+
+    Raises:
+        NotFoundError: If the project has no such run.
+    """
+    run = await runs.find(session, principal, run_id)
+    keys = keyset(request, rows.COLUMNS)
+    found = await rows.page(session, run.id, keys, superseded=superseded, source=source)
+    return await pages.cut(found, request, keys, _views)
+
+
+async def _views(found: Sequence[Evaluation]) -> list[EvaluationView]:
+    return [views.evaluation_view(row) for row in found]

@@ -1,0 +1,261 @@
+"""Snapshots: which one to load, when one counts as stored, and which are kept."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.db.engine import Session
+from app.db.models.artifacts import Artifact
+from app.db.models.experiments import Run
+from app.db.models.snapshots import Snapshot, SnapshotFile
+from app.db.repositories import artifacts as artifact_rows
+from app.db.repositories import snapshots as rows
+from app.domain.errors import ConflictError, InvalidError, NotFoundError
+from app.domain.paging import PageRequest, keyset
+from app.domain.principal import Principal
+from app.services.events import event_log
+from app.services.runs import runs
+from app.services.views import pages
+from palestra.contract.definition import Retention
+from palestra.contract.resources import SnapshotFileView, SnapshotView
+from palestra.contract.states import SnapshotReason, SnapshotState
+from palestra.contract.telemetry import SnapshotWritten, write_number
+from palestra.contract.upgrade import load_definition
+from palestra.contract.views import Page
+from palestra.contract.work_order import SnapshotFileRef, SnapshotRef
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who wrote a snapshot."""
+
+    run: Run
+    attempt_id: str
+    fence: int
+    seq: int
+    where: str
+    """JSON pointer to its record in the batch."""
+
+
+async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
+    """Returns the newest stored snapshot of the run's history: what a training attempt resumes from; `None` begins afresh."""
+    found = await rows.verified(session, run_id)
+    return await reference(session, found[0]) if found else None
+
+
+async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
+    """Returns the snapshot that `newest`, `best` or an id means now.
+
+    Raises:
+        NotFoundError: If the run has no snapshot with that id.
+        ConflictError: If nothing is stored yet, or the snapshot's files were deleted or have not arrived.
+    """
+    if choice not in {"newest", "best"}:
+        return await reference(session, await _by_id(session, run_id, choice))
+    found = await rows.verified(session, run_id)
+    if not found:
+        raise ConflictError("no_snapshot", "The run has no stored snapshot yet. Wait for its first one.", pointer="/evaluate/snapshot")
+    if choice == "newest":
+        return await reference(session, found[0])
+    best = _best(found)
+    if best is None:
+        raise ConflictError("no_score", "No stored snapshot of the run has a score. Choose `newest`.", pointer="/evaluate/snapshot")
+    return await reference(session, best)
+
+
+async def reference(session: Session, snapshot: Snapshot) -> SnapshotRef:
+    """Returns what a worker needs to download a verified snapshot."""
+    files = tuple(
+        SnapshotFileRef(name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id)
+        for file in await rows.files(session, [snapshot.id])
+        if file.artifact_id is not None
+    )
+    return SnapshotRef(
+        snapshot_id=snapshot.id,
+        env_step=snapshot.env_step,
+        update=snapshot.update,
+        episode=snapshot.episode,
+        resume_exact=snapshot.resume_exact,
+        files=files,
+    )
+
+
+async def list_of_run(session: Session, principal: Principal, run_id: str, request: PageRequest) -> Page[SnapshotView]:
+    """Returns a page of a run's snapshots. Sorts by `created_at` and `env_step`.
+
+    Raises:
+        NotFoundError: If the project has no such run.
+    """
+    run = await runs.find(session, principal, run_id)
+    keys = keyset(request, rows.COLUMNS)
+
+    async def shown(found: Sequence[Snapshot]) -> list[SnapshotView]:
+        return await views(session, run.id, found)
+
+    return await pages.cut(await rows.page(session, run.id, keys), request, keys, shown)
+
+
+async def views(session: Session, run_id: str, found: Sequence[Snapshot]) -> list[SnapshotView]:
+    """Returns the public form of some snapshots of a run."""
+    verified = await rows.verified(session, run_id)
+    newest, best = verified[0].id if verified else None, _best(verified)
+    files: dict[str, list[SnapshotFile]] = {snapshot.id: [] for snapshot in found}
+    for file in await rows.files(session, list(files)):
+        files[file.snapshot_id].append(file)
+    return [
+        _view(snapshot, files[snapshot.id], newest=snapshot.id == newest, best=best is not None and snapshot.id == best.id)
+        for snapshot in found
+    ]
+
+
+async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> None:
+    """Writes that a snapshot is complete on its worker; it counts once all its files are stored here.
+
+    Raises:
+        InvalidError: `snapshot_exists` if the id was used before.
+    """
+    if await rows.find(session, record.snapshot_id) is not None:
+        raise InvalidError("snapshot_exists", "A snapshot with that id exists. Ids are used once.", pointer=origin.where)
+    snapshot = await rows.add(session, _row(origin, record), [file.model_dump() for file in record.files])
+    for artifact in await artifact_rows.in_folder(session, snapshot.id):
+        await _attach(session, snapshot, artifact)
+    await _settle(session, origin.run, snapshot)
+
+
+async def file_stored(session: Session, run: Run, artifact: Artifact) -> None:
+    """Attaches a stored artifact to the snapshot that it belongs to; the last one makes the snapshot verified.
+
+    The artifact may come before the snapshot's own record; it is attached then when that arrives.
+    """
+    snapshot = await rows.find(session, artifact.folder, lock=True)
+    if snapshot is not None and snapshot.run_id == run.id and snapshot.state == SnapshotState.UPLOADING:
+        await _attach(session, snapshot, artifact)
+        await _settle(session, run, snapshot)
+
+
+async def expected_file(session: Session, snapshot_id: str, name: str) -> tuple[Snapshot | None, SnapshotFile | None]:
+    """Returns a snapshot and one of its files, `None` for what is not known."""
+    snapshot = await rows.find(session, snapshot_id)
+    files = [] if snapshot is None else await rows.files(session, [snapshot_id])
+    return snapshot, next((file for file in files if file.name == name), None)
+
+
+async def _attach(session: Session, snapshot: Snapshot, artifact: Artifact) -> None:
+    if artifact.blob_id is not None and artifact.attempt_id == snapshot.attempt_id:
+        await rows.attach(session, snapshot.id, artifact)
+
+
+async def _settle(session: Session, run: Run, snapshot: Snapshot) -> None:
+    if await rows.missing_files(session, snapshot.id) == 0:
+        await rows.mark_verified(session, snapshot)
+        await _retire(session, run)
+    await _tell(session, run, [snapshot])
+
+
+async def leave_out_rest(session: Session, attempt_id: str) -> None:
+    """Marks the snapshots that an ended attempt did not upload: nobody else has them."""
+    left = await rows.uploading_of(session, attempt_id)
+    for run in await rows.runs_of(session, left):
+        await _leave_out(session, run, [snapshot for snapshot in left if snapshot.run_id == run.id])
+
+
+async def _leave_out(session: Session, run: Run, unwanted: Sequence[Snapshot]) -> None:
+    for snapshot in unwanted:
+        snapshot.state = SnapshotState.SKIPPED.value
+        await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
+    await _tell(session, run, unwanted)
+
+
+async def _retire(session: Session, run: Run) -> None:
+    """Deletes the files of verified snapshots that the definition's rule does not keep. Called after a newer one was verified.
+
+    A snapshot that is still to be uploaded, and would not be kept if it were stored now, is left out: its worker need not send it.
+    """
+    raw = await rows.definition_of(session, run.id)
+    rule = Retention() if raw is None else load_definition(raw).snapshot
+    verified = await rows.verified(session, run.id, superseded=True)
+    in_use = await rows.in_use(session, run.id)
+    retired = [snapshot for snapshot in verified if snapshot.id not in kept(verified, rule) | in_use]
+    for snapshot in retired:
+        snapshot.state = SnapshotState.DELETED.value
+        await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
+    await _tell(session, run, retired)
+    stored = [snapshot for snapshot in verified if snapshot.state == SnapshotState.VERIFIED]
+    waiting = await rows.uploading(session, run.id)
+    await _leave_out(session, run, [one for one in waiting if one.id not in kept(rows.newest_first([*stored, one]), rule)])
+
+
+def kept(verified: Sequence[Snapshot], rule: Retention) -> set[str]:
+    """Returns which verified snapshots to keep: the last ones of the history, the best one and the pinned ones.
+
+    Args:
+        verified: The verified snapshots of a run, newest first, superseded ones among them.
+        rule: What the definition says.
+    """
+    history = [snapshot for snapshot in verified if not snapshot.superseded]
+    best = _best(history) if rule.keep_best else None
+    wanted = history[: rule.keep_last] + ([best] if best is not None else [])
+    return {snapshot.id for snapshot in wanted} | {snapshot.id for snapshot in verified if snapshot.pinned}
+
+
+async def _tell(session: Session, run: Run, changed: Sequence[Snapshot]) -> None:
+    if changed:
+        await session.flush()
+    for view in await views(session, run.id, changed) if changed else []:
+        event_log.record(session, "snapshot", view, project_id=run.project_id, experiment_id=run.experiment_id, run_id=run.id)
+
+
+def _row(origin: Origin, record: SnapshotWritten) -> dict[str, object]:
+    finite = record.score is not None and math.isfinite(record.score)
+    return {
+        "id": record.snapshot_id,
+        "project_id": origin.run.project_id,
+        "experiment_id": origin.run.experiment_id,
+        "run_id": origin.run.id,
+        "attempt_id": origin.attempt_id,
+        "fence": origin.fence,
+        "seq": origin.seq,
+        "state": SnapshotState.UPLOADING.value,
+        "reason": record.reason.value,
+        "env_step": record.env_step,
+        "update": record.update,
+        "episode": record.episode,
+        "format_version": record.format_version,
+        "resume_exact": record.resume_exact,
+        "score": record.score if finite else None,
+        "score_text": None if record.score is None else str(write_number(record.score)),
+        "size": sum(file.size for file in record.files),
+    }
+
+
+def _view(snapshot: Snapshot, files: Sequence[SnapshotFile], *, newest: bool, best: bool) -> SnapshotView:
+    columns = ("id", "run_id", "attempt_id", "env_step", "update", "episode", "fence", "resume_exact", "superseded", "size", "created_at")
+    return SnapshotView(
+        **{name: getattr(snapshot, name) for name in columns},
+        state=SnapshotState(snapshot.state),
+        reason=SnapshotReason(snapshot.reason),
+        score=None if snapshot.score_text is None else float(snapshot.score_text),
+        best=best,
+        newest=newest,
+        files=[SnapshotFileView(name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id) for file in files],
+    )
+
+
+def _best(snapshots: Sequence[Snapshot]) -> Snapshot | None:
+    return max((snapshot for snapshot in snapshots if snapshot.score is not None), key=_rank, default=None)
+
+
+def _rank(snapshot: Snapshot) -> tuple[float, int, int]:
+    return (snapshot.score if snapshot.score is not None else float("-inf"), snapshot.env_step, snapshot.update)
+
+
+async def _by_id(session: Session, run_id: str, snapshot_id: str) -> Snapshot:
+    snapshot = await rows.find(session, snapshot_id)
+    if snapshot is None or snapshot.run_id != run_id:
+        raise NotFoundError("snapshot of this run")
+    if snapshot.state in {SnapshotState.DELETED, SnapshotState.SKIPPED}:
+        raise InvalidError("snapshot_deleted", "The files of that snapshot are not kept. Choose another.", pointer="/evaluate/snapshot")
+    if snapshot.state != SnapshotState.VERIFIED:
+        message = "That snapshot is still being uploaded. Wait until it is verified, or choose another."
+        raise InvalidError("snapshot_unverified", message, pointer="/evaluate/snapshot")
+    return snapshot

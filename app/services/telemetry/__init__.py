@@ -1,0 +1,1 @@
+"""What attempts report: checked, stored in batches, committed in groups."""

@@ -1,0 +1,165 @@
+"""Group commit of the ingest: batches that arrive within a moment of each other share one transaction and one fsync.
+
+`Intake` acknowledges only what is committed. A batch that is refused leaves the others alone, since refusals come before any write; when
+the transaction itself fails, each batch is tried again alone, so that one cannot take the others with it. A batch that fails alone is
+refused for good, with the record at fault, where its content is the reason; else the sender is told to come again.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import structlog
+
+from app.db import faults
+from app.db.engine import Database
+from app.domain.errors import DomainError, InvalidError, StorageFullError, UnavailableError
+from app.services.telemetry import batches
+from app.services.telemetry.batches import Delivery
+
+_log = structlog.get_logger("palestra.ingest")
+
+MAX_GROUP: Final = 64
+"""Batches of one transaction."""
+MAX_WAITING: Final = 512
+"""Batches that may wait; beyond that senders are told to come later, their spool keeps the data."""
+
+
+class Acknowledger(Protocol):
+    """Takes batches and says what is committed."""
+
+    async def take(self, delivery: Delivery) -> int:
+        """Returns the last committed number of the attempt once the batch is committed.
+
+        Raises:
+            DomainError: If the batch is refused; nothing of it was kept.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class _Waiting:
+    delivery: Delivery
+    answer: "asyncio.Future[int]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Intake:
+    """The group commit of one process. `run` must be running while `take` is called.
+
+    Args:
+        database: Where to write.
+        wait_seconds: Longest time that a batch waits for others.
+    """
+
+    def __init__(self, database: Database, wait_seconds: float) -> None:
+        self._database = database
+        self._wait_seconds = wait_seconds
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(MAX_WAITING)
+        self._group: list[_Waiting] = []
+
+    async def take(self, delivery: Delivery) -> int:
+        """See `Acknowledger.take`."""
+        waiting = _Waiting(delivery)
+        try:
+            self._queue.put_nowait(waiting)
+        except asyncio.QueueFull:
+            raise UnavailableError("busy", "More telemetry waits than the server can take. Try again soon.", retry_after=1) from None
+        return await waiting.answer
+
+    async def run(self) -> None:
+        """Commits groups until cancelled; then answers what still waits with 503."""
+        try:
+            while True:
+                await self._gather()
+                await self._commit(sorted(self._group, key=lambda waiting: waiting.delivery.attempt_id))
+                self._group.clear()
+        finally:
+            while not self._queue.empty():
+                self._group.append(self._queue.get_nowait())
+            for waiting in self._group:
+                _refuse(waiting, UnavailableError("stopping", "The server is stopping. Send the batch again.", retry_after=1))
+
+    async def _gather(self) -> None:
+        self._group.append(await self._queue.get())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._wait_seconds):
+                while len(self._group) < MAX_GROUP:
+                    self._group.append(await self._queue.get())
+        while len(self._group) < MAX_GROUP and not self._queue.empty():
+            self._group.append(self._queue.get_nowait())
+
+    async def _commit(self, group: Sequence[_Waiting]) -> None:
+        live = [waiting for waiting in group if not waiting.answer.cancelled()]
+        try:
+            await self._commit_together(live)
+        except StorageFullError as error:
+            for waiting in live:
+                _refuse(waiting, error)
+        except Exception as error:  # noqa: BLE001 - whatever it was, each batch is tried alone
+            _log.warning("ingest.group_failed", batches=len(live), error=type(error).__name__)
+            for waiting in live:
+                await self._commit_alone(waiting)
+
+    async def _commit_together(self, group: Sequence[_Waiting]) -> None:
+        """Writes a group. Only a refusal that wrote nothing may pass; `batches.take` raises others through its savepoint."""
+        answers: list[int | DomainError] = []
+        async with self._database.write() as session:
+            for waiting in group:
+                try:
+                    async with session.begin_nested():
+                        answers.append(await batches.take(session, waiting.delivery))
+                except DomainError as refusal:
+                    answers.append(refusal)
+        for waiting, answer in zip(group, answers, strict=True):
+            if isinstance(answer, DomainError):
+                _refuse(waiting, answer)
+            elif not waiting.answer.done():
+                waiting.answer.set_result(answer)
+
+    async def _commit_alone(self, waiting: _Waiting) -> None:
+        try:
+            await self._commit_together([waiting])
+        except DomainError as refusal:
+            _refuse(waiting, refusal)
+        except Exception as error:  # noqa: BLE001 - the loop goes on
+            _log.exception("ingest.batch_failed", attempt_id=waiting.delivery.attempt_id, error=type(error).__name__)
+            _refuse(waiting, await self._explain(waiting.delivery, error))
+
+    async def _explain(self, delivery: Delivery, error: Exception) -> DomainError:
+        """Returns what to answer: try again, or, for content that fails every time, which record is at fault."""
+        later = UnavailableError("storage", "The server could not store the batch. Send it again.", retry_after=1)
+        if not faults.depends_on_content(error):
+            return later
+        try:
+            index = await self._first_unstorable(delivery)
+        except DomainError as refusal:
+            return refusal
+        except Exception:  # noqa: BLE001 - something else failed meanwhile: the answer is still right for the next try
+            return later
+        message = "The server can never store this record. Send the others, and a note in its place."
+        return InvalidError("unstorable_record", message, pointer=f"/records/{index}")
+
+    async def _first_unstorable(self, delivery: Delivery) -> int:
+        """Returns the index of the first record with which a batch cannot be written, by bisection; keeps nothing of what it tries."""
+        low, high = 0, len(delivery.batch.records) - 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if await self._is_storable(delivery.prefix(middle + 1)) else (low, middle)
+        return low
+
+    async def _is_storable(self, delivery: Delivery) -> bool:
+        try:
+            async with self._database.trial() as session:
+                await batches.take(session, delivery)
+        except Exception as error:
+            if isinstance(error, DomainError) or not faults.depends_on_content(error):
+                raise
+            return False
+        return True
+
+
+def _refuse(waiting: _Waiting, reason: DomainError) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(reason)

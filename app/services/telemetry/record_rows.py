@@ -1,0 +1,211 @@
+"""Writes what a batch brings, and registers the live messages.
+
+The curves of all runs of a batch are written together, by about as many statements as those of one: a pack's batch holds sixteen runs.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.db.engine import Session
+from app.db.models.curves import Series
+from app.db.models.experiments import Run
+from app.db.models.jobs import Attempt
+from app.db.repositories import snapshots as snapshot_rows
+from app.db.repositories import telemetry as rows
+from app.domain.errors import InvalidError
+from app.metrics import blocks, logs
+from app.metrics.blocks import Columns
+from app.metrics.logs import Line
+from app.metrics.records import Progress, RunRecords
+from app.services.events import event_log
+from app.services.snapshots import snapshots
+from app.services.views import views
+from palestra.contract import telemetry
+from palestra.contract.names import new_id
+from palestra.contract.telemetry import MAX_SERIES_PER_RUN, write_number
+
+MAX_LOG_BYTES: Final = 2**30
+"""Text that a run's log may hold."""
+_RATE_SECONDS: Final = 10.0
+"""Time over which the speed of a run is averaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a batch's records of one run go."""
+
+    run: Run
+    attempt: Attempt
+    fence: int
+    first_seq: int
+    """Number of the batch's first record that is new."""
+    batch_seq: int
+    """Number of the batch's first record, from which pointers to its records count."""
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What its events are about."""
+        run = self.run
+        return {"project_id": run.project_id, "experiment_id": run.experiment_id, "run_id": run.id, "job_id": self.attempt.job_id}
+
+    def pointer(self, seq: int) -> str:
+        """Returns the JSON pointer to a record of the batch."""
+        return f"/records/{seq - self.batch_seq}"
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """Columns of every row that belongs to a run and an attempt."""
+        return {"run_id": self.run.id, "attempt_id": self.attempt.id, "fence": self.fence}
+
+
+async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) -> None:
+    """Writes everything that a batch brings: the curves of all runs, then what else each brings.
+
+    Raises:
+        InvalidError: `too_many_metrics` or `snapshot_exists`; nothing of the batch may be committed then.
+    """
+    await _write_series(
+        session, {(target.run.id, name): (target, columns) for target, content in batch for name, columns in content.series.items()}
+    )
+    for target, content in batch:
+        if content.lines:
+            await _write_log(session, target, content.lines)
+        for seq, snapshot in content.snapshots:
+            origin = snapshots.Origin(target.run, target.attempt.id, target.fence, seq, target.pointer(seq))
+            await snapshots.arrived(session, origin, snapshot)
+        if content.evaluations:
+            await _write_evaluations(session, target, content)
+        if content.stats:
+            await _write_stats(session, target, content)
+
+
+def lift_progress(run: Run, progress: Progress, elapsed: float | None) -> None:
+    """Writes how far a run is, and its speed as an average over about ten seconds.
+
+    Args:
+        run: The run.
+        progress: How far the batch brings it.
+        elapsed: Seconds since the attempt's batch before; `None` for its first.
+    """
+    if elapsed is not None and elapsed > 0 and progress.env_step >= run.env_step:
+        rate, weight = (progress.env_step - run.env_step) / elapsed, 1 - math.exp(-elapsed / _RATE_SECONDS)
+        before = run.env_steps_per_second
+        run.env_steps_per_second = rate if before is None else before + weight * (rate - before)
+    run.env_step = max(run.env_step, progress.env_step)
+    run.update = max(run.update, progress.update)
+    run.episode = max(run.episode, progress.episode)
+
+
+async def _write_series(session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]) -> None:
+    if not series:
+        return
+    known = await rows.series(session, series.keys())
+    ids = {key: row.id for key, row in known.items()}
+    ids |= await _add_series(session, {key: new for key, new in series.items() if key not in ids})
+    await rows.update_series(session, [_summary(row, series[key][1]) for key, row in known.items()])
+    new = [
+        {
+            "attempt_id": target.attempt.id,
+            "fence": target.fence,
+            "first_seq": target.first_seq,
+            "series_id": ids[key],
+            "points": len(columns),
+            "content": blocks.encode(columns),
+        }
+        for key, (target, columns) in series.items()
+    ]
+    added = await rows.add_blocks(session, new)
+    for key, (target, _) in series.items():
+        event_log.record(session, "points", {"series": key[1], "block": added[ids[key]]}, **target.about)
+
+
+async def _add_series(session: Session, series: Mapping[rows.SeriesKey, tuple[Target, Columns]]) -> dict[rows.SeriesKey, int]:
+    if not series:
+        return {}
+    held = Counter(await rows.count_series(session, {run_id for run_id, _ in series}))
+    for (run_id, _), (target, columns) in series.items():
+        held[run_id] += 1
+        if held[run_id] > MAX_SERIES_PER_RUN:
+            message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
+            raise InvalidError("too_many_metrics", message, pointer=target.pointer(int(columns.seq[0])))
+    new = [{"run_id": run_id, "name": name, **_totals(0, 0, columns)} for (run_id, name), (_, columns) in series.items()]
+    return dict(zip(series, await rows.add_series(session, new), strict=True))
+
+
+def _summary(row: Series, columns: Columns) -> dict[str, Any]:
+    return {"id": row.id, **_totals(row.points, row.nonfinite, columns)}
+
+
+def _totals(points: int, nonfinite: int, columns: Columns) -> dict[str, Any]:
+    return {
+        "points": points + len(columns),
+        "nonfinite": nonfinite + columns.nonfinite,
+        "last_env_step": int(columns.env_step[-1]),
+        "last_value": str(write_number(float(columns.value[-1]))),
+    }
+
+
+async def _write_log(session: Session, target: Target, lines: list[Line]) -> None:
+    last_line, total = await rows.log_end(session, target.run.id)
+    kept, total = _within_limit(lines, total)
+    if not kept:
+        return
+    row = {
+        "run_id": target.run.id,
+        "attempt_id": target.attempt.id,
+        "first_line": last_line + 1,
+        "last_line": last_line + len(kept),
+        "total_bytes": total,
+        "content": logs.encode(kept),
+    }
+    block_id = await rows.add_log(session, row)
+    event_log.record(session, "log", {"block": block_id}, **target.about)
+
+
+def _within_limit(lines: list[Line], total: int) -> tuple[list[Line], int]:
+    """Returns the lines that still fit into the run's log, and its size with them; a last line says where the rest is dropped."""
+    kept: list[Line] = []
+    for line in lines:
+        if total + line.size > MAX_LOG_BYTES:
+            full = Line("palestra", line.wall, f"log_full: the log reached {MAX_LOG_BYTES} bytes; later lines are dropped")
+            return ([] if total > MAX_LOG_BYTES else [*kept, full]), MAX_LOG_BYTES + 1
+        total += line.size
+        kept.append(line)
+    return kept, total
+
+
+async def _write_evaluations(session: Session, target: Target, content: RunRecords) -> None:
+    read = {record.snapshot_id for _, record in content.evaluations if record.snapshot_id is not None}
+    superseded = await snapshot_rows.superseded_among(session, target.run.id, read)
+    new = [_evaluation(target, seq, record, superseded) for seq, record in content.evaluations]
+    for row in await rows.add_evaluations(session, new):
+        await session.refresh(row, ["created_at"])
+        event_log.record(session, "evaluation", views.evaluation_view(row), **target.about)
+
+
+def _evaluation(target: Target, seq: int, record: telemetry.Evaluation, superseded: set[str]) -> dict[str, Any]:
+    return {
+        **target.keys,
+        "id": new_id("evl"),
+        "project_id": target.run.project_id,
+        "experiment_id": target.run.experiment_id,
+        "job_id": target.attempt.job_id,
+        "snapshot_id": record.snapshot_id,
+        "seq": seq,
+        "env_step": record.env_step,
+        "update": record.update,
+        "score": record.mean if math.isfinite(record.mean) else None,
+        "source": record.source.value,
+        "superseded": record.snapshot_id in superseded,
+        "body": record.model_dump_json(),
+    }
+
+
+async def _write_stats(session: Session, target: Target, content: RunRecords) -> None:
+    await rows.add_stats(session, [{**target.keys, "seq": seq, "body": record.model_dump_json()} for seq, record in content.stats])
+    for seq, record in content.stats:
+        shown = record.model_dump(mode="json", exclude={"run", "type"})
+        event_log.record(session, "stats", {**shown, "attempt_id": target.attempt.id, "fence": target.fence, "seq": seq}, **target.about)

@@ -1,0 +1,1 @@
+"""Rows as the resources of the API."""

@@ -1,0 +1,1 @@
+"""Workers: registration, heartbeats, pools."""

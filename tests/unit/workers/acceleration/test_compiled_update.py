@@ -1,0 +1,347 @@
+"""Compiled functions: each kind of arguments has code of its own, so none is ever run by code that was made for another.
+
+Most tests leave out the machine code and run the traced graph instead, which is as specialised: it holds sizes, dtypes and steps as
+constants.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import structlog
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters, Td3Parameters
+from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience
+from workers.acceleration import compiled_update
+from workers.acceleration.compiled_update import MOST_SIGNATURES, Compiled, Held
+from workers.acceleration.update_runner import runnable, stacked
+from workers.rl.agents import a2c, dqn, sac, td3
+from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.learning_state import map_tensors
+
+
+class State(NamedTuple):
+    weight: Tensor
+    inner: tuple[Tensor, ...]
+
+
+def function(state: State, rows: Tensor) -> tuple[State, Tensor]:
+    """Depends on the number of rows, which a trace holds as a constant."""
+    mean = rows.sum(0) / len(rows)
+    return State(state.weight - mean * state.inner[0], tuple(one + 1 for one in state.inner)), mean.sum() * len(state.inner)
+
+
+def batched(state: State, batch: tuple[Tensor]) -> tuple[State, Tensor]:
+    """Is given its rows in a tuple."""
+    return function(state, *batch)
+
+
+def exchanged(state: State, rows: Tensor) -> tuple[State, Tensor]:
+    """Leaves one part as it is."""
+    return State(state.weight, (state.inner[0] + rows.sum(),)), rows.mean()
+
+
+def state_of(width: int = 3, dtype: torch.dtype = torch.float32, extra: int = 1) -> State:
+    return State(torch.arange(width, dtype=dtype), tuple(torch.tensor(0.5 + i, dtype=dtype) for i in range(extra)))
+
+
+def fails(*arguments):
+    raise AssertionError("ran as it stands")
+
+
+def made_of(function, fallback=fails) -> Compiled:
+    """Compiles a function of ours."""
+    return Compiled(function, fallback=fallback, like=function, identity=None)
+
+
+def rows_of(count: int, width: int = 3, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.arange(count * width, dtype=dtype).reshape(count, width).sin()
+
+
+def assert_equal(found: object, expected: object) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def assert_right(quick: Compiled, state: State, rows: Tensor) -> None:
+    (found, value), (expected, wanted) = quick(state, rows), function(state, rows)
+    assert isinstance(found, State)
+    assert_equal(found, expected)
+    assert_equal(value, wanted)
+    assert found.weight.dtype is state.weight.dtype
+
+
+@pytest.mark.parametrize(
+    ("state", "rows"),
+    [
+        pytest.param(state_of(), rows_of(7), id="another batch size"),
+        pytest.param(state_of(dtype=torch.float64), rows_of(4, dtype=torch.float64), id="float64"),
+        pytest.param(state_of(5), rows_of(4, 5), id="other parameters"),
+        pytest.param(state_of(extra=2), rows_of(4), id="another structure"),
+        pytest.param(state_of(), rows_of(3, 4).T, id="other steps"),
+        pytest.param(state_of(), rows_of(8)[::2], id="rows apart"),
+    ],
+)
+def test_arguments_of_another_kind_get_code_of_their_own(traces, state: State, rows: Tensor) -> None:
+    quick = made_of(function)
+    for _ in range(2):
+        assert_right(quick, state_of(), rows_of(4))
+        assert_right(quick, state, rows)
+    assert len(traces) == 2
+
+
+def test_other_numbers_of_the_same_kind_share_code(traces) -> None:
+    quick, state = made_of(function), state_of()
+    for step in range(4):
+        assert_right(quick, state, rows_of(4) * step)
+        state, _ = quick(state, rows_of(4))
+    assert len(traces) == 1
+
+
+def test_a_held_state_is_written_to_and_equals_the_one_that_a_pure_function_returns(traces) -> None:
+    first, held = state_of(), Held()
+    quick = Compiled(function, fallback=fails, like=function, identity=None, held=held)
+    found, expected = first, first
+    for step in range(8):
+        rows = rows_of(4) * step
+        (found, value), (expected, wanted) = quick(found, rows), function(expected, rows)
+        assert_equal(found, expected)
+        assert_equal(value, wanted)
+        assert found is held.flat.tree
+        if step == 3:  # as a target network is replaced between updates: by a tensor that stands at another place too
+            found, expected = (State(one.inner[0] * torch.ones(3), one.inner) for one in (found, expected))
+        if step == 5:
+            found, expected = (one._replace(inner=(one.weight.sum(),)) for one in (found, expected))
+    assert_equal(first, state_of())
+    assert len(traces) == 1
+
+
+def test_a_batch_that_is_filled_anew_is_looked_at_once_and_read_every_time(traces, monkeypatch) -> None:
+    looked, flat = [], compiled_update._flat
+    monkeypatch.setattr(compiled_update, "_flat", lambda tree: looked.append(tree) or flat(tree))
+    quick = Compiled(batched, fallback=fails, like=batched, identity=None, held=Held())
+    batch, expected, threads = (rows_of(4).clone(),), state_of(), torch.get_num_threads()
+    found: State = expected
+    for step in range(12):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads, step=step: threads + (step >= 8))
+        batch[0].copy_(rows_of(4) * step)
+        (found, value), (expected, wanted) = quick(found, batch), batched(expected, batch)
+        assert_equal(found, expected)
+        assert_equal(value, wanted)
+        if step == 6:  # a state from elsewhere
+            found = expected = state_of()
+    assert len(traces) == 2, "code belongs to a setting"
+    assert sum(tree is batch for tree in looked) < 8
+
+
+def test_only_what_is_held_is_written_to(traces) -> None:
+    held = Held()
+    one, other = (Compiled(update, fallback=fails, like=update, identity=None, held=held) for update in (function, exchanged))
+    state, _ = one(State(torch.ones(3), (torch.tensor(2.0),)), rows_of(4))
+    before = map_tensors(torch.clone, state)
+    copy = map_tensors(torch.clone, state)
+    replaced = state._replace(weight=copy.weight)
+    after, _ = other(replaced, rows_of(4))
+    assert_equal(copy, before)
+    assert_equal(after, exchanged(before, rows_of(4))[0])
+    assert len(traces) == 2
+
+
+def test_a_state_is_copied_only_where_code_writes_to_it(monkeypatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no C++ compiler")
+
+    monkeypatch.setattr(compiled_update, "machine_code", broken)
+    held, given = Held(), list[State]()
+
+    def plainly(state: State, rows: Tensor) -> tuple[State, Tensor]:
+        given.append(state)
+        return function(state, rows)
+
+    quick, state = Compiled(function, fallback=plainly, like=function, identity=None, held=held), state_of()
+    for _ in range(3):
+        asked = state
+        state, _ = quick(state, rows_of(4))
+        assert given[-1] is asked
+        assert not held.flat.leaves
+
+
+def test_a_copy_has_the_steps_that_code_was_made_for(traces) -> None:
+    held = Held()
+    quick, apart = Compiled(function, fallback=fails, like=function, identity=None, held=held), torch.arange(6.0)[::2]
+    found, _ = quick(State(apart, (torch.tensor(0.5),)), rows_of(4))
+    assert found.weight.stride() == apart.stride()
+    assert_equal(found, function(State(apart, (torch.tensor(0.5),)), rows_of(4))[0])
+    assert_equal(apart, torch.tensor([0.0, 2.0, 4.0]))
+
+
+def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None:
+    def turned(state: tuple[Tensor, ...], rows: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        first, second, third = state
+        return (second, third, first), rows.sum()
+
+    quick = Compiled(turned, fallback=fails, like=turned, identity=None, held=Held())
+    state, _ = quick((torch.tensor(1.0), torch.tensor(2.0), torch.tensor(3.0)), rows_of(4))
+    assert [float(one) for one in state] == [2.0, 3.0, 1.0]
+    assert [float(one) for one in quick(state, rows_of(4))[0]] == [3.0, 1.0, 2.0]
+    assert len(traces) == 1
+
+
+def test_code_belongs_to_a_setting_of_determinism_and_a_number_of_threads(traces) -> None:
+    quick, before, threads = made_of(function), torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
+    try:
+        for wanted in (True, False, True):
+            torch.use_deterministic_algorithms(wanted)
+            assert_right(quick, state_of(), rows_of(4))
+        assert len(traces) == 2
+        torch.set_num_threads(threads + 1)
+        assert_right(quick, state_of(), rows_of(4))
+        assert len(traces) == 3
+    finally:
+        torch.use_deterministic_algorithms(before)
+        torch.set_num_threads(threads)
+
+
+def test_one_tensor_in_two_places_is_two_tensors_the_next_time(traces) -> None:
+    quick = made_of(lambda one, other: (one - other * 2,))
+    same = torch.ones(3)
+    assert torch.equal(quick(same, same)[0], -same)
+    assert torch.equal(quick(same, torch.zeros(3))[0], same)
+    assert len(traces) == 1
+
+
+def test_more_kinds_than_pay_run_as_they_stand(traces) -> None:
+    calls = []
+
+    def plainly(*arguments):
+        calls.append(arguments)
+        return function(*arguments)
+
+    quick = made_of(function, plainly)
+    for count in range(1, MOST_SIGNATURES + 4):
+        assert_right(quick, state_of(), rows_of(count))
+    assert len(traces) == MOST_SIGNATURES
+    assert len(calls) == 3
+    assert_right(quick, state_of(), rows_of(1))
+    assert len(calls) == 3
+
+
+def test_what_cannot_be_compiled_runs_as_it_stands_and_says_so_once(monkeypatch) -> None:
+    def broken(*arguments, **options):
+        raise RuntimeError("no C++ compiler")
+
+    monkeypatch.setattr("torch._inductor.aot_compile", broken)
+    quick = made_of(function, function)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            assert_right(quick, state_of(), rows_of(4))
+    assert [(one["event"], one["error"]) for one in logs] == [("agent.compile_failed", "RuntimeError: no C++ compiler")]
+
+
+TWO_ACTIONS = spaces.Box(-2, 2, (2,), np.float32)
+BUILDS = {
+    "dqn": (dqn.build, DqnParameters(batch_size=16, hidden_sizes=(16,), target_update_every=2), spaces.Discrete(4), 1),
+    "a2c": (a2c.build, A2cParameters(rollout_steps=20, hidden_sizes=(16,)), spaces.Discrete(4), 1),
+    "sac": (sac.build, SacParameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS, 1),
+    "td3": (td3.build, Td3Parameters(batch_size=16, hidden_sizes=(16,), learning_starts=8), TWO_ACTIONS, 2),
+}
+"""The last is the number of updates that take turns."""
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_an_agent_obeys_a_new_learning_rate_and_resumes_exactly_on_one_piece_of_code(traces, name: str) -> None:
+    build, hyper, space, updates = BUILDS[name]
+
+    def learnt(agent, seeds):
+        for seed in seeds:
+            agent.observe(experience(agent, 20, 2, np.random.default_rng(seed)))
+            agent.learn(3)
+        return agent
+
+    whole = learnt(build(hyper, context(space, compile="compiled")), range(2))
+    state, memory = whole.state_dict(), map_copy(whole.memory.state_dict())
+    learnt(whole, range(2, 4))
+    again = build(hyper, context(space, compile="compiled"))
+    again.load_state_dict(state)
+    again.memory.load_state_dict(memory)
+    assert_same_state(learnt(again, range(2, 4)).state_dict(), whole.state_dict())
+    kinds = len(traces)
+    whole.learning_rate = 0.0
+    before = getattr(whole.learning_state, whole.algorithm.actor).clone()
+    learnt(whole, [4])
+    assert torch.equal(getattr(whole.learning_state, whole.algorithm.actor), before)
+    with whole.eval_mode():
+        whole.act(np.stack([BOX.sample()]), explore=False)
+    learnt(whole, [5])
+    assert len(traces) == kinds == 2 * updates  # those of two agents
+
+
+def map_copy(tree):
+    if isinstance(tree, Mapping):
+        return {name: map_copy(part) for name, part in tree.items()}
+    return tree.clone() if isinstance(tree, Tensor) else np.array(tree) if isinstance(tree, np.ndarray) else tree
+
+
+def batch_of(size: int) -> Batch:
+    generator = torch.Generator().manual_seed(size)
+    seen, successor = (torch.rand(size, 3, generator=generator) for _ in range(2))
+    action, reward = torch.randint(4, (size,), generator=generator), torch.rand(size, generator=generator)
+    return Batch(seen, action, reward, successor, torch.full((size,), 0.9), torch.ones(size), ())
+
+
+def assert_close_states(found, expected) -> None:
+    torch.testing.assert_close(found.state, expected.state, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(found.report, expected.report, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore")
+def test_machine_code_of_several_kinds_side_by_side() -> None:
+    quick, same = made_of(function), torch.ones(3)
+    doubled, rows = state_of(dtype=torch.float64), rows_of(4, dtype=torch.float64)
+    for _ in range(2):
+        for state, seen in ((state_of(), rows_of(4)), (doubled, rows), (state_of(), rows_of(8)[::2]), (state_of(), rows_of(3, 4).T)):
+            (found, value), (expected, wanted) = quick(state, seen), function(state, seen)
+            torch.testing.assert_close(found, expected)
+            torch.testing.assert_close(value, wanted)
+    both = made_of(lambda one, other: (one - other * 2, other))
+    assert torch.equal(both(same, same)[0], -same)
+    left, kept = both(same, torch.zeros(3))
+    assert torch.equal(left, same)
+    assert torch.equal(kept, torch.zeros(3))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore")
+def test_machine_code_of_two_batch_sizes_equals_the_eager_update() -> None:
+    agent = dqn.build(BUILDS["dqn"][1], context(spaces.Discrete(4)))
+    quick, plain = (runnable(agent.algorithm.update, mode=mode) for mode in ("compiled", "eager"))
+    kinds = [(agent.learning_state, batch_of(size)) for size in (16, 9)]
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            kinds = [(quick(own, batch).state, batch) for own, batch in kinds]
+            for own, batch in kinds:
+                assert_close_states(quick(own, batch), plain(own, batch))
+    assert not logs
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore")
+def test_a_stack_that_shrinks_goes_on_with_code_of_its_own() -> None:
+    agents = [dqn.build(BUILDS["dqn"][1], context(spaces.Discrete(4), seed=seed)) for seed in range(4)]
+    quick, plain = (stacked(agents[0].algorithm.update, mode=mode) for mode in ("compiled", "eager"))
+    stack = map_tensors(lambda *rows: torch.stack(rows), *(agent.learning_state for agent in agents))
+    batch = map_tensors(lambda *rows: torch.stack(rows), *(batch_of(16) for _ in agents))
+    with structlog.testing.capture_logs() as logs:
+        for kept in ([0, 1, 2, 3], [1, 3], [1]):
+            part, own = (map_tensors(lambda leaf: leaf[: len(kept)], one) for one in (stack, batch))  # noqa: B023
+            for _ in range(2):
+                assert_close_states(quick(part, own), plain(part, own))
+                part = quick(part, own).state
+    assert not logs

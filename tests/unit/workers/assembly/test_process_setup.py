@@ -1,0 +1,34 @@
+"""What a trainer's process is set to."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+FAULTS = """
+import resource
+import numpy as np
+from palestra.contract.options import Resources
+from workers.assembly.process_setup import prepare_process
+
+prepare_process(Resources(), 0)
+
+
+def faults_of(rounds):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(rounds):
+        held = [np.ones(2_000_000, np.float32) for _ in range(4)]
+        del held
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+faults_of(3)
+print(faults_of(10))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library keeps what is freed by rules of its own")
+def test_what_an_update_frees_is_used_again_without_new_pages() -> None:
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, timeout=120)
+    assert int(done.stdout) < 100, "8 MB are 1,953 pages, four times ten of them 78,000"

@@ -1,0 +1,338 @@
+"""`train_agent_async` where something goes wrong, in every process and from every side; and what goes on after it."""
+
+import functools
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support.async_fakes import (
+    ExitAt,
+    KillAt,
+    NoisyEnv,
+    NoteEvaluations,
+    NoteSteps,
+    PruneAt,
+    PrunedError,
+    ScriptedEnv,
+    SlowEnv,
+    TallyAgent,
+    make_agent,
+    make_broken,
+    make_env,
+    make_family,
+    notes,
+)
+from workers.core.errors import SnapshotUnreadableError
+from workers.entrypoints.async_training.process_group import ProcessFailedError
+from workers.entrypoints.async_training.train_agent_async import read_history, train_agent_async
+from workers.snapshot.manifest import read_manifest
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+
+SCRIPT = """
+import functools, sys
+from tests.support.async_fakes import NoteSteps, make_agent, make_env
+from workers.entrypoints.async_training.train_agent_async import train_agent_async
+
+if __name__ == "__main__":
+    folder = sys.argv[1]
+    hooks = [NoteSteps(folder)]
+    train_agent_async(folder + "/out", 2, make_env, steps=10**7, eval_interval=None, make_agent=make_agent, global_step_hooks=hooks)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Every test leaves no process behind."""
+    before = descendants()
+    yield
+    wait_for(lambda: descendants() <= before)
+
+
+def descendants() -> set[int]:
+    """Returns the processes below this one, but for the one that Python itself keeps."""
+    return {one.pid for one in psutil.Process().children(recursive=True) if not is_tracker(one)}
+
+
+def is_tracker(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE or "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return True
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def train(folder: Path, processes: int = 2, **options: Any) -> Any:
+    folder.mkdir(exist_ok=True)
+    given = {
+        "make_env": make_env,
+        "make_agent": make_agent,
+        "steps": 10**7,
+        "eval_interval": None,
+        "global_step_hooks": [NoteSteps(str(folder))],
+        **options,
+    }
+    return train_agent_async(str(folder / "out"), processes, given.pop("make_env"), **given)
+
+
+def steps_of(folder: Path) -> list[int]:
+    return sorted(one["step"] for one in notes(folder, "step"))
+
+
+def outcome_of(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "out" / "outcome.json").read_text()))
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+@pytest.mark.slow
+def test_any_process_killed_ends_the_run_with_an_error_and_is_saved_by_another(index: int, tmp_path: Path) -> None:
+    hooks = [NoteSteps(str(tmp_path)), KillAt(index, 10)]
+    with pytest.raises(ProcessFailedError, match=rf"process {index} \(pid [0-9]+\) was killed by SIGKILL") as caught:
+        train(tmp_path, 3, global_step_hooks=hooks)
+    saved = outcome_of(tmp_path)["snapshot"]
+    assert saved.endswith("_except")
+    assert f"the agent was saved to {tmp_path / 'out' / saved}" in caught.value.__notes__
+    assert json.loads((tmp_path / "out" / saved / "tally.json").read_text())["index"] == (1 if index == 0 else 0)
+
+
+@pytest.mark.slow
+def test_the_only_process_killed(tmp_path: Path) -> None:
+    with pytest.raises(ProcessFailedError, match="SIGKILL") as caught:
+        train(tmp_path, 1, global_step_hooks=[KillAt(0, 3)])
+    assert "nothing could be saved" in caught.value.__notes__
+
+
+@pytest.mark.slow
+def test_a_process_that_leaves_without_a_word_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ProcessFailedError, match=r"process 1 .* ended with status 0 and said nothing"):
+        train(tmp_path, global_step_hooks=[ExitAt(1, 5)])
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_had_started_ends_too(tmp_path: Path) -> None:
+    with pytest.raises(ProcessFailedError, match="SIGKILL"):
+        train(tmp_path, make_env=functools.partial(make_family, folder=str(tmp_path)), global_step_hooks=[KillAt(1, 5)])
+    family = {one["child"] for one in notes(tmp_path, "family")}
+    assert len(family) == 2
+    wait_for(lambda: not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in family))
+
+
+@pytest.mark.slow
+def test_an_environment_that_cannot_be_made_ends_everything_before_a_step(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no map of the maze") as caught:
+        train(tmp_path, make_env=functools.partial(make_broken, failing=1))
+    assert "Raised in process 1." in caught.value.__notes__
+    assert steps_of(tmp_path) == []
+    assert not list((tmp_path / "out").glob("*_except"))
+
+
+@pytest.mark.slow
+def test_an_exception_of_an_evaluation_hook_keeps_its_type(tmp_path: Path) -> None:
+    with pytest.raises(PrunedError, match="at 20") as caught:
+        train(tmp_path, eval_interval=20, eval_n_episodes=1, evaluation_hooks=[NoteEvaluations(str(tmp_path)), PruneAt(20)])
+    assert caught.value.step == 20
+    assert 20 in {row["step"] for row in read_history(tmp_path / "out")}
+
+
+def test_the_result_is_named_by_the_steps_asked_for_however_many_were_made(tmp_path: Path) -> None:
+    """Line 29: four processes that step at once overshoot 3 steps by up to three more; PFRL's scripts load `3_finish`."""
+    train(tmp_path, 4, steps=3, make_env=functools.partial(make_env, kind=SlowEnv))
+    assert len(steps_of(tmp_path)) > 3
+    assert outcome_of(tmp_path)["snapshot"] == "3_finish"
+    assert read_manifest(tmp_path / "out" / "3_finish").env_step == len(steps_of(tmp_path))
+
+
+@pytest.mark.slow
+def test_four_processes_make_each_step_once(tmp_path: Path) -> None:
+    train(tmp_path, 4, steps=400, eval_interval=100, eval_n_episodes=1)
+    steps = steps_of(tmp_path)
+    assert steps == list(range(1, len(steps) + 1))
+    assert 400 <= len(steps) <= 403
+    assert sorted(one["step"] for one in read_history(tmp_path / "out")) == [100, 200, 300, len(steps)]
+
+
+@pytest.mark.parametrize("kind", ["fork context", "thread"])
+@pytest.mark.slow
+def test_any_kind_of_event_stops_training(kind: str, tmp_path: Path) -> None:
+    event: Any = threading.Event() if kind == "thread" else multiprocessing.get_context("fork").Event()
+    thread = threading.Thread(target=lambda: (wait_for(lambda: len(notes(tmp_path, "step")) > 20), event.set()))
+    thread.start()
+    train(tmp_path, stop_event=event)
+    thread.join()
+    assert outcome_of(tmp_path)["reason"] == "requested"
+    assert outcome_of(tmp_path)["snapshot"] == f"{len(steps_of(tmp_path))}_finish"
+
+
+@pytest.mark.slow
+def test_an_event_that_is_set_already_trains_nothing_and_saves(tmp_path: Path) -> None:
+    event = threading.Event()
+    event.set()
+    train(tmp_path, stop_event=event)
+    assert (steps_of(tmp_path), outcome_of(tmp_path)["snapshot"]) == ([], "0_finish")
+
+
+@pytest.mark.slow
+def test_the_event_is_set_at_the_end_in_any_case(tmp_path: Path) -> None:
+    event = threading.Event()
+    train(tmp_path, 1, steps=3, stop_event=event)
+    assert event.is_set()
+
+
+@pytest.mark.slow
+def test_steps_that_are_over_train_nothing(tmp_path: Path) -> None:
+    train(tmp_path, steps=10, step_offset=10, eval_interval=5, eval_n_episodes=1)
+    assert steps_of(tmp_path) == []
+    assert [one["step"] for one in read_history(tmp_path / "out")] == [10]
+    assert outcome_of(tmp_path)["snapshot"] == "10_finish"
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.slow
+def test_forked_processes_take_closures(tmp_path: Path) -> None:
+    agent = TallyAgent()
+    agent.note = lambda: None  # type: ignore[attr-defined]
+    result = train(tmp_path, steps=40, make_env=lambda index, test: ScriptedEnv(), make_agent=None, agent=agent, start_method="fork")
+    assert result is agent
+    assert agent.t > 0
+    steps = steps_of(tmp_path)
+    assert steps == list(range(1, len(steps) + 1))
+
+
+def test_what_cannot_cross_to_a_process_is_named_at_once(tmp_path: Path) -> None:
+    agent = TallyAgent()
+    agent.note = lambda: None  # type: ignore[attr-defined]
+    for options, name in (
+        ({"make_env": lambda index, test: ScriptedEnv()}, "make_env"),
+        ({"make_agent": lambda index: TallyAgent()}, "make_agent"),
+        ({"agent": agent, "make_agent": None}, "agent"),
+        ({"global_step_hooks": [lambda env, agent, step: None]}, "global_step_hooks"),
+        ({"evaluation_hooks": [Supported()], "eval_interval": 10}, "evaluation_hooks"),
+    ):
+        with pytest.raises(TypeError, match=f"^{name} cannot be sent to a new process .*start_method=.fork"):
+            train(tmp_path, **options)
+    assert not (tmp_path / "out").exists()
+
+
+class Supported:
+    """Says that it works here, but holds what cannot cross."""
+
+    support_train_agent_async = True
+
+    def __init__(self) -> None:
+        self.held = threading.Lock()
+
+    def __call__(self, **facts: Any) -> None: ...
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+def test_a_signal_to_the_caller_saves_and_ends_all(number: signal.Signals, tmp_path: Path) -> None:
+    with running(tmp_path) as caller:
+        caller.send_signal(number)
+        _, errors = caller.communicate(timeout=120)
+    assert caller.returncode != 0
+    assert ("TerminatedError" if number == signal.SIGTERM else "KeyboardInterrupt") in errors
+    saved = outcome_of(tmp_path)["snapshot"]
+    assert saved.endswith("_except")
+    assert read_manifest(tmp_path / "out" / saved).reason == "exception"
+
+
+@pytest.mark.slow
+def test_a_killed_caller_takes_its_processes_along(tmp_path: Path) -> None:
+    with running(tmp_path) as caller:
+        pids = {one["pid"] for one in notes(tmp_path, "step")}
+        caller.kill()
+        caller.communicate()
+    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+
+
+class running:  # noqa: N801 - a context manager
+    """A script that trains, in a process of its own, once both of its processes made steps."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        script = folder / "script.py"
+        script.write_text(SCRIPT)
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[5])}
+        self.process = subprocess.Popen([sys.executable, str(script), str(folder)], stderr=subprocess.PIPE, text=True, env=env)
+
+    def __enter__(self) -> Any:
+        wait_for(lambda: len({one["pid"] for one in notes(self.folder, "step")}) == 2, 120.0)
+        return self.process
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.mark.slow
+def test_one_process_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"make_env": functools.partial(make_env, kind=NoisyEnv, length=7), "eval_interval": 20, "eval_n_episodes": 2}
+    straight = train(tmp_path / "straight", 1, steps=60, **options)
+    expected = table(tmp_path / "straight")
+    for broken in (3, 20, 47):
+        folder = tmp_path / str(broken)
+        train(folder, 1, steps=broken, **options)
+        agent = train(folder, 1, steps=60, resume="latest", **options)
+        assert agent.state_dict() == straight.state_dict(), broken
+        assert {step: row for step, row in table(folder).items() if step in expected} == expected, broken
+        assert steps_of(folder) == list(range(1, 61))
+        assert sorted(table(folder)) == sorted({*expected, broken})
+
+
+@pytest.mark.slow
+def test_several_processes_go_on_with_exact_steps(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"make_env": functools.partial(make_env, kind=NoisyEnv), "eval_interval": 40, "eval_n_episodes": 1}
+    train(tmp_path, steps=50, **options)
+    before = steps_of(tmp_path)
+    train(tmp_path, 3, steps=120, resume="latest", **options)
+    steps = steps_of(tmp_path)
+    assert steps == list(range(1, len(steps) + 1))
+    assert 120 <= len(steps) <= 122
+    evaluated = [one["step"] for one in read_history(tmp_path / "out")]
+    assert sorted(evaluated) == sorted({40, len(before), 80, len(steps)})
+    begun = [one["mark"] for one in notes(tmp_path, "step")]
+    episodes = len(set(begun))
+    assert episodes >= outcome_of(tmp_path)["episodes"] - 2, "processes do not repeat the episodes of before"
+
+
+@pytest.mark.slow
+def test_a_run_ended_by_an_exception_goes_on(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"eval_interval": 20, "eval_n_episodes": 1}
+    with pytest.raises(PrunedError):
+        train(tmp_path, 1, steps=60, evaluation_hooks=[PruneAt(40)], **options)
+    assert outcome_of(tmp_path)["snapshot"] == "40_except"
+    train(tmp_path, 1, steps=60, resume="latest", **options)
+    assert steps_of(tmp_path) == list(range(1, 61))
+    assert sorted(table(tmp_path)) == [20, 40, 60]
+
+
+@pytest.mark.slow
+def test_a_damaged_snapshot_is_not_gone_on_from(tmp_path: Path) -> None:
+    train(tmp_path, 1, steps=5)
+    path = tmp_path / "out" / "5_finish" / "tally.json"
+    path.write_text(path.read_text() + " ")
+    with pytest.raises(SnapshotUnreadableError):
+        train(tmp_path, 1, steps=10, resume="latest")
+
+
+def table(folder: Path) -> dict[int, list[str]]:
+    header, *rows = (line.split("\t") for line in (folder / "out" / "scores.txt").read_text().splitlines())
+    skipped = header.index("elapsed")
+    return {int(row[0]): row[:skipped] + row[skipped + 1 :] for row in rows}

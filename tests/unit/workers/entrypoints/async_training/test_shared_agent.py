@@ -1,0 +1,139 @@
+"""Tensors that several processes share, and what travels to them."""
+
+import pickle
+from multiprocessing import context
+from typing import Any
+
+import pytest
+import torch
+
+from tests.support.async_fakes import ScriptedEnv
+from tests.support.async_torch import CountingAgent
+from workers.entrypoints.async_training.spawn_pickling import Parcel, check_crosses, crosses
+from workers.entrypoints.async_training.training_process import _single
+from workers.rl.agents.shared_tensors import adopt, share
+
+
+class Plain:
+    """No torch at all."""
+
+
+class Bare:
+    """Does not say what is shared."""
+
+    def __init__(self) -> None:
+        self.net = torch.nn.BatchNorm1d(2)
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+        self.level = torch.zeros(3)
+        self.name = "bare"
+
+
+class Syncing(CountingAgent):
+    """Copies what is shared into what it keeps for itself."""
+
+    def sync_parameters(self) -> None:
+        with torch.no_grad():
+            self.private.weight.copy_(self.model.weight)
+
+
+class Naming(CountingAgent):
+    """Names what cannot be shared."""
+
+    shared_attributes = ("t",)
+
+
+def test_an_adopting_agent_uses_the_same_memory() -> None:
+    host, other = CountingAgent(0), CountingAgent(1)
+    weight = host.model.weight
+    adopt(other, share(host))
+    assert host.model.weight is weight
+    host.observe([0.0, 0.0], 0.0, done=False, reset=False)
+    other.observe([0.0, 0.0], 0.0, done=False, reset=False)
+    assert weight[0].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert other.optimizer.state[other.model.weight]["momentum_buffer"][0].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert host.private.weight[0].tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert not host.private.weight.is_shared()
+
+
+def test_an_optimiser_of_an_adopting_agent_updates_the_shared_parameters() -> None:
+    host, other = CountingAgent(0), CountingAgent(1)
+    adopt(other, share(host))
+    torch.optim.SGD(other.model.parameters(), lr=1.0)
+    other.optimizer.param_groups[0]["lr"] = 1.0
+    other.model.weight.grad = torch.ones(1, 4)
+    other.optimizer.step()
+    assert host.model.weight[0].tolist() == [-1.0] * 4
+
+
+def test_without_a_word_from_the_agent_all_of_torch_is_shared_with_buffers() -> None:
+    host, other = Bare(), Bare()
+    host.net.running_mean.fill_(7.0)  # type: ignore[union-attr]
+    shared = share(host)
+    assert set(shared) == {"net", "optimizer", "level"}
+    adopt(other, shared)
+    host.net.running_mean.fill_(8.0)  # type: ignore[union-attr]
+    host.level.fill_(2.0)
+    assert other.net.running_mean.tolist() == [8.0, 8.0]  # type: ignore[union-attr]
+    assert other.level.tolist() == [2.0] * 3
+
+
+def test_an_agent_that_keeps_a_copy_is_told_to_copy() -> None:
+    host, other = Syncing(0), Syncing(1)
+    with torch.no_grad():
+        host.model.weight.fill_(3.0)
+    adopt(other, share(host))
+    assert other.private.weight[0].tolist() == [3.0] * 4
+
+
+def test_agents_that_do_not_fit_are_refused() -> None:
+    host, other = CountingAgent(0), CountingAgent(1)
+    other.model = torch.nn.Linear(5, 1, bias=False)
+    with pytest.raises(ValueError, match="make_agent: model is not the same in every process"):
+        adopt(other, share(host))
+    other = CountingAgent(1)
+    other.optimizer = torch.optim.SGD([*other.model.parameters(), *other.private.parameters()])
+    with pytest.raises(ValueError, match="make_agent: optimizer is not the same"):
+        adopt(other, share(host))
+    with pytest.raises(TypeError, match="shared_attributes names 't', a int"):
+        share(Naming(0))
+    assert share(Plain()) == {}
+
+
+def test_only_shared_tensors_travel_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = CountingAgent(0)
+    share(agent)
+    rehearsal: Any = type("Rehearsal", (), {"DupFd": int, "duplicate_for_child": lambda _, descriptor: descriptor})()
+    context.set_spawning_popen(rehearsal)
+    try:
+        packed = Parcel(agent).__getstate__()
+    finally:
+        context.set_spawning_popen(None)
+    assert b"rebuild_storage_fd" in packed
+    assert b"_rebuild_parameter" in packed
+    private = CountingAgent(0)
+    context.set_spawning_popen(rehearsal)
+    try:
+        packed = Parcel(private).__getstate__()
+    finally:
+        context.set_spawning_popen(None)
+    assert b"rebuild_storage_fd" not in packed
+    assert not private.model.weight.is_shared(), "packing moved nothing"
+    copied = pickle.loads(packed)
+    assert copied.optimizer.param_groups[0]["params"][0] is copied.model.weight
+
+
+def test_a_parcel_that_was_not_sent_holds_its_very_value() -> None:
+    value = object()
+    assert Parcel(value).unpack() is value
+
+
+def test_what_cannot_cross_is_said_with_a_remedy() -> None:
+    assert crosses({"a": 1}) is None
+    with pytest.raises(TypeError, match=r"make_env cannot be sent to a new process .*start_method=\"fork\""):
+        check_crosses("make_env", lambda: None)
+
+
+def test_a_process_takes_one_environment() -> None:
+    assert _single(ScriptedEnv(), 3).num_envs == 1
+    with pytest.raises(ValueError, match="make_env: it made 2 environments"):
+        _single([ScriptedEnv(), ScriptedEnv()], None)

@@ -1,0 +1,149 @@
+"""Environments that a caller hands over."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
+
+from tests.support.foreign_agents import Scripted
+from tests.support.line_env import Counting, FromSeed, Line, Steady
+from tests.support.odd_envs import Nested, Restless, Wordy
+from workers.core.errors import EnvironmentFailedError
+from workers.entrypoints.functional import train_agent
+from workers.estimators.environments import check_env
+from workers.rl.envs.caller_envs import GymVector, as_vector, clear_statistics, copy_of, statistics_of
+from workers.rl.envs.resumable_episode import EpisodeEnv
+
+ALL = np.array([True, True])
+
+
+def together(*envs: Line) -> VectorWrapper:
+    """Returns environments that can only be stepped together."""
+    return VectorWrapper(SyncVectorEnv([lambda one=one: one for one in envs], autoreset_mode=AutoresetMode.DISABLED))
+
+
+def test_a_list_must_fit_together() -> None:
+    env = Line()
+    with pytest.raises(ValueError, match="holds one environment twice"):
+        as_vector([env, env])
+    with pytest.raises(ValueError, match="spaces of environment 1"):
+        as_vector([env, Restless()])
+    with pytest.raises(TypeError, match="env: a list is no"):
+        as_vector([])
+    with pytest.raises(TypeError, match=r"Text spaces, here a\.0, cannot be part"):
+        EpisodeEnv(Wordy(), 0, None)
+
+
+@pytest.mark.parametrize("space", [gym.spaces.Dict({"a": gym.spaces.Discrete(2)}), gym.spaces.Tuple([gym.spaces.Discrete(2)])])
+def test_observations_of_several_parts_are_refused_in_every_form(space: Any) -> None:
+    """Line 33: the caller's agent would get a vector in place of the parts that it expects."""
+
+    class Parted(Nested):
+        observation_space = space
+
+    vector = SyncVectorEnv([Parted], autoreset_mode=AutoresetMode.DISABLED)
+    for env in (Parted(), [Parted(), Parted()], vector, VectorWrapper(vector)):
+        with pytest.raises(TypeError, match=rf"env: observations of a {type(space).__name__} space .*FlattenObservation"):
+            as_vector(env)
+    with pytest.raises(TypeError, match="not flattened"):
+        train_agent(Scripted(), Parted(), 5, "nowhere")
+    with pytest.raises(TypeError, match="not flattened"):
+        check_env(Parted())
+
+
+def test_environments_of_a_sync_vector_are_stepped_one_by_one() -> None:
+    env = Line()
+    assert not isinstance(as_vector(SyncVectorEnv([lambda: env], autoreset_mode=AutoresetMode.DISABLED)), GymVector)
+
+
+def test_flags_and_limits_of_a_vector() -> None:
+    vector = as_vector(together(Line((0,), needs_reset_at=2), Line((0,))), max_episode_steps=3)
+    assert isinstance(vector, GymVector)
+    vector.begin(ALL, [1, 2])
+    actions = np.zeros(2, np.int64)
+    assert [vector.advance(actions)[3].tolist() for _ in range(3)] == [[False, False], [True, False], [True, True]]
+
+
+def test_a_slot_that_waits_stays_as_it_is() -> None:
+    waiting, running = Line((1,)), Line((5,))
+    vector = as_vector(together(waiting, running))
+    vector.begin(ALL, [1, 2])
+    actions = np.zeros(2, np.int64)
+    seen = [vector.advance(actions) for _ in range(3)]
+    assert [observation[0].tolist() for observation, *_ in seen] == [[1, 1]] * 3
+    assert [reward.tolist() for _, reward, *_ in seen] == [[1, 1], [0, 1], [0, 1]]
+    assert [terminated.tolist() for *_, terminated, _ in seen] == [[True, False]] * 3
+
+
+def test_running_episodes_of_a_vector_are_found_again() -> None:
+    def vector() -> Any:
+        return as_vector(together(FromSeed(), FromSeed(), FromSeed()), max_episode_steps=9)
+
+    first, second = vector(), vector()
+    actions = np.array([0, 1, 2])
+    first.begin(np.array([True, True, True]), [1, 2, 3])
+    first.advance(actions)
+    first.begin(np.array([False, True, False]), [0, 7, 0])
+    first.advance(actions)
+    found = second.restore_episodes(first.save_episodes())
+    assert [one.reproduced for one in found] == [True] * 3
+    for one, other in zip(first.advance(actions), second.advance(actions), strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_an_episode_that_is_not_repeated_is_given_up() -> None:
+    first, second = as_vector(together(Line(), Line())), as_vector(together(Line(), Line()))
+    first.begin(ALL, [1, 2])
+    first.begin(ALL, [1, 2])  # its observations count the episodes
+    first.advance(np.zeros(2, np.int64))
+    assert [one.reproduced for one in second.restore_episodes(first.save_episodes())] == [False, False]
+
+
+def test_failures_name_the_cause() -> None:
+    vector = as_vector(together(Line(fail_at=1)))
+    vector.begin(np.array([True]), [1])
+    with pytest.raises(EnvironmentFailedError, match="raised in a step: ValueError: the robot fell over"):
+        vector.advance(np.zeros(1, np.int64))
+
+
+def test_statistics_are_those_of_the_environment_or_the_mean_of_several() -> None:
+    envs = [Counting(), Counting()]
+    envs[0].resets = [1, 2, 3]
+    assert statistics_of(envs) == [("laps", 1.5)]
+    assert statistics_of(gym.wrappers.TimeLimit(envs[0], 5)) == [("laps", 3.0)]
+    assert statistics_of(Line()) == []
+    clear_statistics(envs)
+    assert [env.cleared for env in envs] == [1, 1]
+    envs[0].get_statistics = 3  # type: ignore[assignment, method-assign]
+    with pytest.raises(TypeError, match="get_statistics of Counting must be a method"):
+        statistics_of(envs[0])
+
+
+def test_copies_follow_the_recipe_or_are_deep() -> None:
+    made = gym.make("CartPole-v1", max_episode_steps=7)
+    copied: Any = copy_of(made)
+    assert copied is not made
+    assert copied.spec.max_episode_steps == 7
+    env = Steady((4,))
+    deep: Any = copy_of([env])
+    assert deep[0] is not env
+    assert deep[0].lengths == (4,)
+    vector: Any = copy_of(SyncVectorEnv([Line, Line], autoreset_mode=AutoresetMode.DISABLED))
+    assert vector.num_envs == 2
+    wrapped: Any = copy_of(gym.wrappers.TransformReward(made, lambda reward: 2 * reward))
+    wrapped.reset(seed=1)
+    assert wrapped.step(0)[1] == 2.0
+
+
+def test_ragged_infos_are_let_be() -> None:
+    class Ragged(Line):
+        def step(self, action: Any) -> Any:
+            observation, reward, terminated, truncated, _ = super().step(action)
+            return observation, reward, terminated, truncated, {f"key{self.at}": [1] * self.at, "success": None}
+
+    vector = as_vector([Ragged((2,)), Ragged((3,))])
+    vector.begin(ALL, [1, 2])
+    for _ in range(3):
+        vector.advance(np.zeros(2, np.int64))

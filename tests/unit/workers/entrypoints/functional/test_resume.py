@@ -1,0 +1,296 @@
+"""A training that was killed and goes on is the same, bit for bit, as one that never was."""
+
+import csv
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
+
+from tests.support.foreign_agents import Learner, Scripted
+from tests.support.line_env import FromSeed, Line, Steady
+from workers.core.errors import SnapshotUnreadableError
+from workers.entrypoints.functional import train_agent, train_agent_batch, train_agent_batch_with_evaluation, train_agent_with_evaluation
+from workers.snapshot import state_files
+from workers.snapshot.manifest import read_manifest
+
+STEPS = 120
+
+
+@pytest.fixture(autouse=True)
+def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process, other than a machine that loses power, needs nothing on the disk itself."""
+    monkeypatch.setattr("workers.snapshot.snapshot_directory.sync_file", lambda path: None)
+
+
+def learn(kind: str, outdir: Path, agent: Learner, steps: int = STEPS, **options: Any) -> list[dict[str, Any]]:
+    """Trains in the way that is named and returns the history."""
+    options = {
+        "eval_n_steps": None,
+        "eval_n_episodes": 3,
+        "eval_interval": 20,
+        "outdir": outdir,
+        "checkpoint_freq": 7,
+        "seed": 11,
+        **options,
+    }
+    match kind:
+        case "serial":
+            _, history = train_agent_with_evaluation(agent, FromSeed(), steps, **options)
+        case "serial, apart":
+            _, history = train_agent_with_evaluation(agent, FromSeed(), steps, eval_env=FromSeed(), eval_during_episode=True, **options)
+        case _:
+            _, history = train_agent_batch_with_evaluation(agent, [FromSeed() for _ in range(3)], steps, **options)
+    return history
+
+
+def outcome(outdir: Path, agent: Learner, history: list[dict[str, Any]]) -> Any:
+    """Returns all that must be the same: everything but the time that it took."""
+    rows = [line.split("\t") for line in (outdir / "scores.txt").read_text().splitlines()]
+    with (outdir / "episodes.csv").open() as file:
+        episodes = [row[:-1] for row in csv.reader(file)]
+    entries = [{name: value for name, value in entry.items() if name not in {"elapsed", "wall_time"}} for entry in history]
+    weights, state = agent.weights.tobytes(), agent.rng.bit_generator.state
+    return (weights, state, agent.t, [[*row[:2], *row[3:]] for row in rows], episodes, entries)
+
+
+def killed(kind: str, outdir: Path, at: int) -> None:
+    """Trains in a process that kills itself after a step."""
+
+    def hook(env: Any, agent: Any, step: int) -> None:
+        if step == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            learn(kind, outdir, Learner(), step_hooks=[hook])
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "kind", ["serial", pytest.param("serial, apart", marks=pytest.mark.slow), pytest.param("batch", marks=pytest.mark.slow)]
+)
+def test_kill_and_resume_change_nothing(tmp_path: Path, kind: str) -> None:
+    whole = Learner()
+    expected = outcome(tmp_path / "whole", whole, learn(kind, tmp_path / "whole", whole))
+    for at in (26, 30, 40, 49, 51, 63, 76, 80, 101, 119):
+        outdir, agent = tmp_path / str(at), Learner(seed=99)
+        killed(kind, outdir, at)
+        assert outcome(outdir, agent, learn(kind, outdir, agent, resume="latest")) == expected
+
+
+@pytest.mark.parametrize("kind", ["serial", "batch"])
+def test_a_longer_budget_goes_on_from_the_end(tmp_path: Path, kind: str) -> None:
+    first, second, whole = Learner(), Learner(seed=5), Learner()
+    learn(kind, tmp_path / "parts", first, steps=60)
+    learn(kind, tmp_path / "parts", second, resume=tmp_path / "parts" / "60_finish")
+    learn(kind, tmp_path / "whole", whole)
+    assert second.weights.tobytes() == whole.weights.tobytes()
+
+
+def test_vector_environments_go_on_in_the_middle_of_their_episodes(tmp_path: Path) -> None:
+    def envs() -> Any:
+        inner = gym.make_vec("CartPole-v1", 3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED})
+        return VectorWrapper(inner)
+
+    whole, first, second = Learner(), Learner(), Learner(seed=5)
+    train_agent_batch(whole, envs(), 150, tmp_path / "whole", seed=1)
+    train_agent_batch(first, envs(), 75, tmp_path / "parts", seed=1)
+    train_agent_batch(second, envs(), 150, tmp_path / "parts", resume="latest")
+    assert second.weights.tobytes() == whole.weights.tobytes()
+
+
+def test_environments_in_processes(tmp_path: Path) -> None:
+    envs = AsyncVectorEnv([FromSeed, FromSeed], autoreset_mode=AutoresetMode.DISABLED)
+    together, alone = Learner(), Learner()
+    train_agent_batch_with_evaluation(together, envs, 40, None, 2, 20, tmp_path / "processes", seed=1)
+    train_agent_batch_with_evaluation(alone, [FromSeed(), FromSeed()], 40, None, 2, 20, tmp_path / "here", seed=1)
+    envs.close()
+    assert together.weights.tobytes() == alone.weights.tobytes()
+
+
+def test_best_score_and_rows_survive(tmp_path: Path) -> None:
+    def run(steps: int, reward: float, **options: Any) -> list[Any]:
+        own = {"eval_n_steps": None, "eval_n_episodes": 1, "eval_interval": 3, "outdir": tmp_path, "checkpoint_freq": 5}
+        return train_agent_with_evaluation(Scripted(), Steady((3,), reward), steps, **{**own, **options})[1]
+
+    run(9, 2.0)
+    run(15, 1.0, resume="latest")
+    assert read_manifest(tmp_path / "best").env_step == 3
+    run(18, 1.5, step_offset=15)
+    assert read_manifest(tmp_path / "best").env_step == 3
+    assert [float(line.split("\t")[3]) for line in (tmp_path / "scores.txt").read_text().splitlines()[1:]] == [6, 6, 6, 3, 3, 4.5]
+
+
+def test_a_torn_snapshot_is_refused_and_latest_takes_the_one_before(tmp_path: Path) -> None:
+    train_agent(Learner(), FromSeed(), 20, tmp_path, checkpoint_freq=6, seed=1)
+    torn = tmp_path / "20_finish" / "agent.npz"
+    torn.write_bytes(torn.read_bytes()[:-7])
+    with pytest.raises(SnapshotUnreadableError, match=r"agent\.npz is not what was written"):
+        train_agent(Learner(), FromSeed(), 20, tmp_path, resume=tmp_path / "20_finish")
+    steps: list[int] = []
+    train_agent(Learner(), FromSeed(), 20, tmp_path, resume="latest", step_hooks=[lambda env, agent, step: steps.append(step)])
+    assert steps == [19, 20]
+    with pytest.raises(FileNotFoundError, match="resume"):
+        train_agent(Learner(), FromSeed(), 20, tmp_path, resume=tmp_path / "nothing")
+
+
+def test_latest_of_nothing_begins_anew(tmp_path: Path) -> None:
+    agent = Learner()
+    train_agent(agent, FromSeed(), 10, tmp_path / "new", resume="latest", seed=3)
+    assert agent.t == 10
+
+
+def test_latest_is_of_the_newest_training(tmp_path: Path) -> None:
+    train_agent(Learner(), FromSeed(), 30, tmp_path, seed=1)
+    train_agent(Learner(), FromSeed(), 20, tmp_path, seed=2)
+    agent = Learner()
+    train_agent(agent, FromSeed(), 22, tmp_path, resume="latest")
+    assert agent.t == 22
+    assert read_manifest(tmp_path / "22_finish").seed == 2
+
+
+def test_what_a_killed_writer_left_is_repaired(tmp_path: Path) -> None:
+    train_agent(Learner(), FromSeed(), 20, tmp_path, checkpoint_freq=6, seed=1)
+    (tmp_path / "20_finish").rename(tmp_path / "20_finish.old")
+    (tmp_path / "18_checkpoint.tmp").mkdir()
+    (tmp_path / "mine.tmp").mkdir()
+    train_agent(Learner(), FromSeed(), 20, tmp_path, resume="latest")
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
+        *("6_checkpoint", "12_checkpoint", "18_checkpoint", "20_finish", "mine.tmp"),
+    }
+
+
+def test_a_snapshot_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    """Line 32: a training that begins in a directory in which another one is writing; what a killed writer left goes."""
+    script = """
+import sys, time
+from pathlib import Path
+from tests.unit.workers.entrypoints.functional.test_resume import Learner, FromSeed
+from workers.entrypoints.functional import train_agent
+
+class Slow(Learner):
+    def save(self, dirname):
+        Path(dirname, "begun").touch()
+        print(dirname, flush=True)
+        sys.stdin.readline()
+        super().save(dirname)
+
+train_agent(Slow(), FromSeed(), 5, sys.argv[1], seed=3)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        temporary = Path(writer.stdout.readline().strip())
+        dead = tmp_path / "5_finish.0123abcd.tmp"
+        dead.mkdir()
+        train_agent(Learner(), FromSeed(), 5, tmp_path, resume="latest", seed=4)
+        assert not dead.exists()
+        assert (temporary / "begun").exists()
+        writer.stdin.write("go on\n")
+        writer.stdin.flush()
+        assert writer.wait(60) == 0
+    assert read_manifest(tmp_path / "5_finish").seed == 3
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"5_finish"}
+
+
+def test_a_full_disk_leaves_older_snapshots_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = state_files.write_tree
+
+    def full(directory: Path, tree: Any, before: Path | None) -> Any:
+        if int(tree["clock"]["env_steps"]) > 6:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return written(directory, tree, before)
+
+    monkeypatch.setattr("workers.snapshot.snapshot_directory.write_tree", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        train_agent(Learner(), FromSeed(), 20, tmp_path, checkpoint_freq=6, seed=1)
+    assert "could not be saved" in caught.value.__notes__[0]
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"6_checkpoint"}
+    monkeypatch.undo()
+    agent = Learner()
+    train_agent(agent, FromSeed(), 20, tmp_path, resume="latest")
+    assert agent.t == 20
+
+
+def test_a_snapshot_of_another_training_is_refused(tmp_path: Path) -> None:
+    train_agent(Learner(), FromSeed(), 5, tmp_path, seed=1)
+    with pytest.raises(ValueError, match="another agent class"):
+        train_agent(Scripted(), FromSeed(), 9, tmp_path, resume="latest")
+    with pytest.raises(ValueError, match="seed 1"):
+        train_agent(Learner(), FromSeed(), 9, tmp_path, resume="latest", seed=2)
+
+
+def test_weights_alone(tmp_path: Path) -> None:
+    source, target = Learner(), Learner(seed=5)
+    train_agent(source, FromSeed(), 5, tmp_path / "a", seed=1)
+    before = target.rng.bit_generator.state
+    steps: list[int] = []
+
+    def hook(env: Any, agent: Any, step: int) -> None:
+        steps.append(step)
+
+    train_agent(target, FromSeed(), 0, tmp_path / "b", resume=tmp_path / "a" / "5_finish", resume_parts=["weights"], step_hooks=[hook])
+    assert target.weights.tobytes() == source.weights.tobytes()
+    assert (target.rng.bit_generator.state, target.t, steps) == (before, 0, [])
+    for parts, message in ((["nothing"], "has no"), ("everything", "resume_parts must be")):
+        with pytest.raises(ValueError, match=message):
+            train_agent(target, FromSeed(), 0, tmp_path / "b", resume=tmp_path / "a" / "5_finish", resume_parts=parts)
+    with pytest.raises(ValueError, match="give resume"):
+        train_agent(target, FromSeed(), 0, tmp_path / "b", resume_parts="weights")
+
+
+def test_time_limit(tmp_path: Path) -> None:
+    agent = Learner()
+    train_agent(agent, FromSeed(), 10**9, tmp_path, time_limit=0.2, seed=1)
+    (name,) = (path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert name == f"{agent.t}_finish"
+    assert read_manifest(tmp_path / name).stop == "time_limit"
+    with pytest.raises(ValueError, match="time_limit"):
+        train_agent(agent, FromSeed(), 10, tmp_path, time_limit=0)
+
+
+def test_an_exception_of_a_batch_closes_the_environments(tmp_path: Path) -> None:
+    envs, apart = [Line(), Line(fail_at=4)], [Line()]
+    with pytest.raises(ValueError, match="fell over"):
+        train_agent_batch_with_evaluation(Learner(), envs, 40, None, 1, 20, tmp_path, eval_env=apart)
+    assert [env.closed for env in (*envs, *apart)] == [True] * 3
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"6_except"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("log_interval", 0), ("return_window_size", 0), ("keep_checkpoints", 0), ("seed", -1), ("seed", 2**53), ("steps", 1.5)],
+)
+def test_what_is_out_of_range_is_refused_before_anything_is_made(tmp_path: Path, name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        train_agent_batch(Learner(), [Line()], **{"steps": 9, "outdir": tmp_path / "new", name: value})
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_an_environment_says_of_its_own_cause_stays(tmp_path: Path) -> None:
+    error = ValueError("the robot fell over")
+    error.__cause__ = OSError("no hand")
+    with pytest.raises(ValueError, match="fell over") as caught:
+        train_agent(Learner(), Line(fail_at=2, error=error), 9, tmp_path, checkpoint_freq=0)
+    assert caught.value is error
+    assert isinstance(error.__cause__, OSError)
+
+
+def test_observations_keep_their_values_in_foreign_memories(tmp_path: Path) -> None:
+    agent = Scripted()
+    train_agent(agent, Steady((4,)), 4, tmp_path)
+    assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4]
+    assert np.shares_memory(agent.named("observe")[0][2], agent.named("act")[1][2])

@@ -1,0 +1,298 @@
+"""The recorder: what comes out, when, and that nothing is lost."""
+
+import errno
+import json
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from palestra.contract.names import new_id
+from palestra.contract.telemetry import MAX_COLUMN, MAX_EVALUATION_RETURNS, RunRecord
+from palestra.telemetry.spool import SpoolReader, SpoolWriter
+from workers.core.types import EpisodeEnd, LearnReport
+from workers.engine.clock import Clock
+from workers.recording.metric_windows import window_length
+from workers.recording.progress_file import ProgressFile
+from workers.recording.recorder import RecordedRun, SpoolRecorder
+from workers.recording.writer_thread import Writer
+from workers.rl.evaluate.vector_evaluator import summarise
+
+RUN = RecordedRun(new_id("run"), ("loss/td", "q/mean"), lambda: {"explore/epsilon": 0.5}, 10)
+
+
+class Sink:
+    """Keeps records; may be full for a while."""
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+        self.full = False
+        self.written = threading.Event()
+        self.refused = 0
+        self.threads: set[int] = set()
+
+    def append(self, records: Iterable[RunRecord]) -> int:
+        if self.full:
+            self.refused += 1
+            raise OSError(errno.ENOSPC, "full")
+        self.records += records
+        self.threads.add(threading.get_ident())
+        self.written.set()
+        return len(self.records)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(lambda: 0.0)
+
+
+def series(sink: Sink, name: str) -> list[tuple[int, float]]:
+    records = [record for record in sink.records if record.type == "points" and record.series == name]
+    return [pair for record in records for pair in zip(record.env_step, record.value, strict=True)]
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_more_than_a_record_holds_becomes_several(tmp_path: Path, clock: Clock) -> None:
+    """Line 31: episodes and points of one writing beyond the limit of a column, through a real spool."""
+    count = 2 * MAX_COLUMN + 3
+    spool = SpoolWriter(tmp_path)
+    recorder = SpoolRecorder(RUN, spool)
+    for number in range(count):
+        recorder.point(clock, "value", float(number))
+    clock.env_steps = clock.episodes = count
+    recorder.tick(clock, [(number + 1, EpisodeEnd(0, 0, float(number), 1, True)) for number in range(count)], ())
+    recorder.flush()
+    records = [json.loads(payload) for payload in read_all(SpoolReader(tmp_path))]
+    returns = [value for record in records if record["type"] == "episodes" for value in record["episode_return"]]
+    numbers = [value for record in records if record["type"] == "episodes" for value in record["episode"]]
+    points = [value for record in records if record.get("series") == "value" for value in record["value"]]
+    assert returns == points == list(range(count))
+    assert numbers == list(range(1, count + 1))
+
+
+def test_an_evaluation_of_more_episodes_than_a_record_holds_keeps_its_statistics(clock: Clock) -> None:
+    """Line 31, the same of an evaluation's returns."""
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.evaluation(clock, summarise([1.0] * (MAX_EVALUATION_RETURNS + 1), [2] * (MAX_EVALUATION_RETURNS + 1), 0), final=True)
+    recorder.flush()
+    note, evaluation = sink.records
+    assert (note.code, evaluation.returns) == ("evaluation_returns_dropped", ())
+    assert (evaluation.episodes, evaluation.mean, evaluation.length_mean) == (MAX_EVALUATION_RETURNS + 1, 1.0, 2.0)
+
+
+def read_all(reader: SpoolReader) -> Iterator[bytes]:
+    while payloads := reader.read(5_000).payloads:
+        yield from payloads
+
+
+def tick(recorder: SpoolRecorder, clock: Clock, env_steps: int, *values: Any, ended: Any = ()) -> None:
+    clock.env_steps = env_steps
+    recorder.tick(clock, ended, [LearnReport(1, value) for value in values])
+
+
+def close_windows(recorder: SpoolRecorder, clock: Clock) -> None:
+    """Closes some; the thread may take a moment to note what it met."""
+    for step in range(1, 1_000):
+        tick(recorder, clock, step * RUN.window_env_steps)
+        time.sleep(0.005)
+
+
+def test_a_window_is_a_mean_over_env_steps(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    tick(recorder, clock, 4, torch.tensor([1.0, 10.0]), [3.0, 20.0])
+    recorder.flush()
+    assert sink.records == []
+    tick(recorder, clock, 11, np.array([8.0, 30.0]))
+    tick(recorder, clock, 20)
+    recorder.flush()
+    assert series(sink, "loss/td") == [(11, 4.0)]
+    assert series(sink, "q/mean") == [(11, 20.0)]
+    assert series(sink, "explore/epsilon") == [(11, 0.5), (20, 0.5)]
+
+
+def test_windows_that_are_written_together_keep_to_themselves(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    tick(recorder, clock, 10, torch.tensor([1.0, 10.0]), torch.tensor([2.0, 20.0]))
+    tick(recorder, clock, 20, torch.tensor([5.0, 50.0]))
+    tick(recorder, clock, 30, [7.0, 70.0], torch.tensor([9.0, 80.0]), [11.0, 90.0])
+    recorder.flush()
+    assert series(sink, "loss/td") == [(10, 1.5), (20, 5.0), (30, 9.0)]
+    assert series(sink, "q/mean") == [(10, 15.0), (20, 50.0), (30, 80.0)]
+
+
+def test_tensors_of_a_window_are_freed_where_it_closes(clock: Clock) -> None:
+    """By the loop: the thread that writes would hand the interpreter's lock to and fro with each."""
+    sink, values = Sink(), [torch.tensor([1.0, 10.0]), torch.tensor([4.0, 20.0])]
+    left = [weakref.ref(value) for value in values]
+    recorder = SpoolRecorder(RUN, sink)
+    tick(recorder, clock, 10, *values)
+    values.clear()
+    assert [ref() for ref in left] == [None, None]
+    recorder.flush()
+    assert series(sink, "loss/td") == [(10, 2.5)]
+
+
+def test_an_open_window_survives_a_snapshot_to_the_last_bit(clock: Clock) -> None:
+    values = [torch.tensor([0.1 * index, -(0.7**index)]) for index in range(9)]
+    straight, first, second = Sink(), Sink(), Sink()
+    recorder = SpoolRecorder(RUN, straight)
+    for index, value in enumerate(values):
+        tick(recorder, clock, index + 2, value)
+    recorder.flush()
+    before, after = SpoolRecorder(RUN, first), SpoolRecorder(RUN, second)
+    for index, value in enumerate(values[:4]):
+        tick(before, clock, index + 2, value)
+    after.load_state_dict(before.state_dict())
+    for index, value in enumerate(values[4:]):
+        tick(after, clock, index + 6, value)
+    before.flush()
+    after.flush()
+    assert first.records == []
+    assert series(second, "loss/td") == series(straight, "loss/td") != []
+    assert series(second, "q/mean") == series(straight, "q/mean")
+
+
+def test_episodes_are_numbered_within_the_run(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    clock.episodes, clock.updates = 7, 3
+    ended = [(4, EpisodeEnd(1, 0, 2.0, 4, terminated=True)), (6, EpisodeEnd(0, 1, 3.0, 6, terminated=False))]
+    tick(recorder, clock, 8, ended=ended)
+    recorder.flush()
+    record = sink.records[0]
+    assert (record.episode, record.env_step, record.env_index) == ((6, 7), (4, 6), (1, 0))
+    assert (record.episode_return, record.episode_length, record.terminated) == ((2.0, 3.0), (4, 6), (True, False))
+
+
+def test_an_epoch_sums_up_its_own_episodes(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    clock.episodes, clock.epochs, clock.iterations = 1, 1, 9
+    tick(recorder, clock, 8, ended=[(8, EpisodeEnd(0, 0, 2.0, 8, terminated=True))])
+    recorder.epoch(clock)
+    clock.epochs = 2
+    recorder.epoch(clock)
+    recorder.flush()
+    first, second = [record for record in sink.records if record.type == "experiment_stats"]
+    assert (first.total_epoch, first.total_itr, first.total_env_steps) == (0, 9, 8)
+    assert first.last_episode == ({"episode_return": 2.0, "episode_length": 8.0},)
+    assert (second.total_epoch, second.last_episode) == (1, None)
+
+
+def test_an_evaluation_keeps_what_is_not_finite(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.evaluation(clock, summarise([1.0, float("inf")], [2, 3], 5), final=True)
+    recorder.flush()
+    document = json.loads(sink.records[0].model_dump_json())
+    assert (document["max"], document["final"], document["episodes"], document["seed"]) == ("Infinity", True, 2, 5)
+
+
+def test_what_a_full_disk_refused_is_written_later_and_in_order(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.point(clock, "a", 1.0)
+    sink.full = True
+    with pytest.raises(OSError, match="full"):
+        recorder.flush()
+    recorder.point(clock, "a", torch.tensor(2.0))
+    sink.full = False
+    recorder.flush()
+    assert series(sink, "a") == [(0, 1.0), (0, 2.0)]
+
+
+def test_the_loop_hears_that_the_thread_could_not_write(clock: Clock) -> None:
+    sink = Sink()
+    sink.full = True
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.point(clock, "a", 1.0)
+    recorder.start()
+    wait_for(lambda: sink.refused)
+    with pytest.raises(OSError, match="full"):
+        close_windows(recorder, clock)
+    sink.full = False
+    recorder.close()
+    assert series(sink, "a") == [(0, 1.0)]
+
+
+def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leaves_it_to_the_others(clock: Clock) -> None:
+    writer, sinks = Writer(), [Sink(), Sink(), Sink()]
+    threads = threading.active_count()
+    recorders = [SpoolRecorder(RUN, sink, writer=writer) for sink in sinks]
+    sinks[0].full = True
+    unreadable = SpoolRecorder(RUN, Sink(), writer=writer)
+    unreadable.point(clock, "a", "no number")
+    unreadable.start()
+    for recorder in recorders:
+        recorder.point(clock, "a", 1.0)
+        recorder.start()
+    assert threading.active_count() == threads + 1
+    assert all(sink.written.wait(5) for sink in sinks[1:])
+    assert sinks[1].threads == sinks[2].threads != {threading.get_ident()}
+    with pytest.raises(ValueError, match="no number"):
+        close_windows(unreadable, Clock(lambda: 0.0))
+    unreadable.close()
+    recorders[1].point(clock, "a", 2.0)
+    recorders[1].close()
+    assert series(sinks[1], "a") == [(0, 1.0), (0, 2.0)]
+    sinks[2].written.clear()
+    recorders[2].point(clock, "a", 2.0)
+    assert sinks[2].written.wait(5)
+    recorders[2].close()
+    sinks[0].full = False
+    recorders[0].close()
+    assert series(sinks[0], "a") == [(0, 1.0)]
+    assert threading.active_count() == threads
+    recorders[0].start()
+    recorders[0].point(clock, "a", 2.0)
+    recorders[0].close()
+    assert series(sinks[0], "a") == [(0, 1.0), (0, 2.0)]
+    assert threading.active_count() == threads
+
+
+def test_a_thread_writes_into_the_spool_without_being_asked(tmp_path: Path, clock: Clock) -> None:
+    with SpoolWriter(tmp_path) as spool:
+        sink = Sink()
+        recorder = SpoolRecorder(RUN, sink)
+        recorder.start()
+        recorder.point(clock, "a", 1.0)
+        assert sink.written.wait(5)
+        recorder.close()
+        spool.append(sink.records)
+    assert json.loads(SpoolReader(tmp_path).read().payloads[0])["series"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("budget", "window"), [(None, 500), (1, 1), (2_000, 1), (3_000, 2), (150_000, 100), (1_000_000, 500), (10**9, 1_000)]
+)
+def test_the_window_follows_from_the_budget(budget: int | None, window: int) -> None:
+    assert window_length(budget) == window
+
+
+def test_progress_is_a_small_file(tmp_path: Path, clock: Clock) -> None:
+    progress = ProgressFile(tmp_path / "progress.json", [clock])
+    progress.start()
+    clock.env_steps, clock.updates, clock.episodes = 5, 3, 1
+    progress.close()
+    assert json.loads((tmp_path / "progress.json").read_text()) == {
+        "env_step": 5,
+        "update": 3,
+        "episode": 1,
+        "iteration": 0,
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["progress.json"]

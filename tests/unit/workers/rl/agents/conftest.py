@@ -1,0 +1,30 @@
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from workers.acceleration import compiled_update, library_cache
+from workers.acceleration.library_cache import CODE_VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where compiled code is kept: nothing is found that another test or another day left there."""
+    monkeypatch.setenv(CODE_VARIABLE, str(tmp_path))
+    return tmp_path / "updates"
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Tensor]]:
+    """The examples of the graphs that were made instead of machine code, which run as they are."""
+    made: list[Sequence[Tensor]] = []
+
+    def kept(identity: str | None, signature: str, function: Callable[..., list[Tensor]], examples: Sequence[Tensor]) -> library_cache.Code:
+        del identity, signature
+        made.append(examples)
+        graph = library_cache._traced(function, examples)
+        return lambda leaves: graph(*leaves)
+
+    monkeypatch.setattr(compiled_update, "machine_code", kept)
+    return made

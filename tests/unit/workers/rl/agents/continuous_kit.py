@@ -1,0 +1,91 @@
+"""What the tests of agents for continuous actions share."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from tests.unit.workers.rl.agents.agent_kit import context
+from workers.core.types import Experience
+from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.learning_state import map_tensors
+from workers.rl.agents.shells.replay_agent import ReplayAgent
+
+
+def algorithm_of(build, hyper, actions=2) -> Any:
+    return agent_of(build, hyper, actions).algorithm
+
+
+def agent_of(build, hyper, actions=2, **more) -> ReplayAgent:
+    return build(hyper, context(spaces.Box(-1, 1, (actions,), np.float32), **more))
+
+
+def state_of(algorithm, seed=0) -> Any:
+    """A state whose targets differ from what they follow."""
+    g = torch.Generator().manual_seed(seed)
+    state, other = algorithm.start(g), algorithm.start(g)
+    targets = {name: getattr(other, name) for name in state._fields if "target" in name}
+    return state._replace(**targets)
+
+
+def random_batch(size=16, inputs=3, actions=2, seed=0, noises=0) -> Batch:
+    g = torch.Generator().manual_seed(seed)
+    observation, successor = torch.randn(2, size, inputs, generator=g)
+    discount = 0.99 * (torch.rand(size, generator=g) > 0.2).float()
+    noise = tuple(torch.randn(size, actions, generator=g) for _ in range(noises))
+    action = torch.rand(size, actions, generator=g) * 2 - 1
+    return Batch(observation, action, torch.randn(size, generator=g), successor, discount, torch.ones(size), noise)
+
+
+def stacked(states: list[Any]) -> Any:
+    return map_tensors(lambda *leaves: torch.stack(leaves), *states)
+
+
+def row(stack: Any, index: int) -> Any:
+    return map_tensors(lambda leaf: leaf[index], stack)
+
+
+def modules(vector: torch.Tensor, sizes: tuple[int, ...], copies: int = 1) -> list[torch.nn.Sequential]:
+    """Modules with a ReLU between layers and the parameters of a flat vector, whose tensors of all copies are stacked."""
+    made = []
+    for index in range(copies):
+        layers: list[torch.nn.Module] = []
+        for inputs, outputs in pairwise(sizes):
+            layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+        module, begin = torch.nn.Sequential(*layers[:-1]), 0
+        with torch.no_grad():
+            for parameter in module.parameters():
+                count = parameter.numel()
+                parameter.copy_(vector[begin + index * count : begin + (index + 1) * count].view_as(parameter))
+                begin += copies * count
+        made.append(module)
+    return made
+
+
+def flat(made: list[torch.nn.Sequential]) -> torch.Tensor:
+    """The vector that `modules` takes."""
+    parts = zip(*(module.parameters() for module in made), strict=True)
+    return torch.cat([tensor.detach().reshape(-1) for same in parts for tensor in same])
+
+
+def follow(target: torch.nn.Module, online: torch.nn.Module, tau: float) -> None:
+    with torch.no_grad():
+        for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
+            slow.lerp_(fast, tau)
+
+
+def learns_a_bandit(build, hyper, rounds=20) -> None:
+    """The reward is minus the squared distance of the action from half the observation; 1-step episodes."""
+    agent = build(hyper, context(spaces.Box(-2, 2, (1,), np.float32), spaces.Box(-1, 1, (1,), np.float32), num_envs=64, seed=1))
+    rng = np.random.default_rng(0)
+    for _ in range(rounds):
+        observation, successor = rng.uniform(-1, 1, (2, 1, 64, 1)).astype(np.float32)
+        action = agent.act(observation[0], explore=True)[None]
+        reward = -np.square(action - observation / 2)[..., 0].astype(np.float64)
+        flags = np.ones((1, 64), np.bool_), np.zeros((1, 64), np.bool_)
+        agent.observe(Experience(observation, action, reward, *flags, successor, env_steps=64))
+        agent.learn(15)
+    asked = np.linspace(-0.9, 0.9, 7, dtype=np.float32)[:, None]
+    np.testing.assert_allclose(agent.act(asked, explore=False), asked / 2, atol=0.2)

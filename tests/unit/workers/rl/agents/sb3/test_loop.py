@@ -1,0 +1,193 @@
+"""The algorithms train in their own loop, and everything else of a job goes on as for any agent."""
+
+import itertools
+import json
+import pickletools
+import zipfile
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import stable_baselines3
+import torch
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+import tests.support.odd_envs  # noqa: F401 - registers
+from tests.support.trainings import load, work_order
+from tests.unit.workers.rl.agents.sb3.sb3_kit import ALGORITHMS, Sb3Trained, document
+from workers.core.errors import DefinitionError
+from workers.core.rng import ENV_SEED_BITS, derive_seed
+from workers.core.types import StopReason
+from workers.rl.envs.resumable_episode import EpisodeEnv
+
+
+def trained(tmp_path: Path, definition, snapshot=None, **stop) -> Sb3Trained:
+    return Sb3Trained(work_order(definition), tmp_path / "snapshots", snapshot).run(**stop)
+
+
+def of_type(run: Sb3Trained, kind: str) -> list[dict]:
+    return [record for record in run.dumped() if record["type"] == kind]
+
+
+def updates_of(algorithm: str) -> int:
+    """Optimiser steps within 200 env_steps: one per step after the warm-up of 40, or as many as the rollouts give."""
+    return {"A2C": 200 // 8, "PPO": (200 // 32) * 2, "DQN": (200 - 40) // 4, "TD3": (200 - 40) // 2}.get(algorithm, 200 - 40)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_it_trains_and_is_seen_at_the_very_steps(algorithm, tmp_path: Path) -> None:
+    run = trained(tmp_path, document(algorithm))
+    assert run.result.reason is StopReason.BUDGET
+    assert (run.clock.env_steps, run.clock.updates) == (200, updates_of(algorithm))
+    assert [row["env_step"] for row in of_type(run, "evaluation")] == [75, 150, 200]
+    assert [row["total_env_steps"] for row in of_type(run, "experiment_stats")] == [100, 200]
+    assert {(row["env_step"], row["reason"]) for row in of_type(run, "snapshot")} >= {(130, "periodic"), (200, "finish")}
+    losses = {row["series"] for row in of_type(run, "points") if row["series"].startswith("loss/")}
+    assert losses == {name for name in run.agent.report_names if name.startswith("loss/")}
+    episodes = of_type(run, "episodes")
+    assert sum(length for row in episodes for length in row["episode_length"]) <= 200
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "PPO"])
+def test_it_learns_what_the_library_alone_learns(algorithm, tmp_path: Path) -> None:
+    """Evaluations, snapshots and the engine in between change nothing: weights are those of a plain `learn` on the same episodes."""
+    run = trained(tmp_path, document(algorithm, 2, loop={"env_steps": 256, "epoch_env_steps": 100}))
+
+    class Seeded(gym.Wrapper):
+        def __init__(self, index: int) -> None:
+            super().__init__(EpisodeEnv(gym.make("CartPole-v1", max_episode_steps=-1), index, 30))
+            self.index, self.episodes = index, itertools.count()
+
+        def reset(self, *, seed=None, options=None):
+            return self.env.reset(seed=derive_seed(7, "env", self.index, next(self.episodes), bits=ENV_SEED_BITS))
+
+        def step(self, action):
+            return self.env.step(action)
+
+    plain = getattr(stable_baselines3, algorithm)(
+        "MlpPolicy",
+        DummyVecEnv([lambda: Seeded(0), lambda: Seeded(1)]),
+        seed=derive_seed(7, "agent/sb3", bits=31),
+        device="cpu",
+        **ALGORITHMS[algorithm][1],
+    )
+    plain.learn(256)
+    ours = run.agent.state_dict()["parameters"]["policy"]
+    assert plain.num_timesteps == run.clock.env_steps == 256
+    for name, value in plain.policy.state_dict().items():
+        torch.testing.assert_close(ours[name], value, rtol=0, atol=0)
+
+
+def test_the_same_seed_gives_the_same_history(tmp_path: Path) -> None:
+    one, other = (trained(tmp_path / name, document("PPO", 2)) for name in ("one", "other"))
+    assert one.weights() == other.weights()
+    assert one.points() == other.points()
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "PPO", "SAC"])
+def test_a_pause_is_followed_by_a_statistical_resume(algorithm, tmp_path: Path) -> None:
+    definition = document(algorithm)
+    paused = trained(tmp_path, definition, pause_at=99)
+    assert paused.result.reason is StopReason.PAUSE
+    directory, at = paused.snapshot_at("stop")
+    assert at == paused.clock.env_steps == 100
+    state = load(work_order(definition), directory).state
+    assert state["agent"]["counters"]["num_timesteps"] == 100
+    assert state["memory"].get("pos", 100) == 100
+
+    fresh = Sb3Trained(work_order(definition), tmp_path / "fresh").run(pause_at=0)
+    fresh.agent.load_state_dict(state["agent"])
+    assert fresh.agent._model.action_space.sample() == paused.agent._model.action_space.sample()
+
+    resumed = trained(tmp_path, definition, directory)
+    assert resumed.exact is False
+    assert resumed.result.reason is StopReason.BUDGET
+    assert resumed.clock.env_steps == 200
+    assert [row["env_step"] for row in of_type(resumed, "evaluation")] == [150, 200]
+    assert [note["code"] for note in of_type(resumed, "note")] == ["resume_statistical"]
+    assert resumed.clock.updates > paused.clock.updates
+
+
+def test_a_snapshot_brings_everything_back(tmp_path: Path) -> None:
+    definition = document("SAC")
+    directory, _ = trained(tmp_path, definition, pause_at=99).snapshot_at("stop")
+    saved = load(work_order(definition), directory).state
+    resumed = trained(tmp_path, {**definition, "loop": {**definition["loop"], "env_steps": 200}}, directory, pause_at=100)
+    again = load(work_order(definition), resumed.snapshot_at("stop")[0]).state
+    assert again["agent"]["counters"]["_episode_num"] >= saved["agent"]["counters"]["_episode_num"]
+    for name in ("observations", "actions", "rewards"):
+        np.testing.assert_array_equal(again["memory"]["arrays"][name][:100], saved["memory"]["arrays"][name][:100])
+
+
+def test_without_its_memory_it_learns_only_once_there_is_one_again(tmp_path: Path) -> None:
+    definition = document("DQN", snapshot={"every_env_steps": None, "memory": "none"})
+    paused = trained(tmp_path, definition, pause_at=99)
+    resumed = trained(tmp_path, definition, paused.snapshot_at("stop")[0])
+    assert {note["code"] for note in of_type(resumed, "note")} == {"resume_statistical"}
+    assert resumed.clock.updates - paused.clock.updates == (200 - 100 - 40) // 4
+    assert resumed.agent._model.gradient_steps == 1
+
+
+def test_several_environments_and_an_end_of_episodes(tmp_path: Path) -> None:
+    run = trained(tmp_path, document("PPO", 4, evaluation={"every_env_steps": 50, "episodes": 1, "during_episode": False}))
+    assert run.clock.env_steps == 200
+    ends = {step for row in of_type(run, "episodes") for step in row["env_step"]}
+    assert {row["env_step"] for row in of_type(run, "evaluation") if not row["final"]} <= ends
+
+
+@pytest.mark.parametrize(("loop", "at"), [({"updates": 10}, 80), ({"episodes": 3}, None)])
+def test_other_budgets_end_it_too(loop, at, tmp_path: Path) -> None:
+    run = trained(tmp_path, document("A2C", loop={"env_steps": 10_000, **loop}))
+    assert run.result.reason is StopReason.BUDGET
+    assert run.clock.env_steps == at or run.clock.episodes == loop["episodes"]
+
+
+def test_a_success_score_ends_it(tmp_path: Path) -> None:
+    run = trained(tmp_path, document("A2C", stop={"success_score": 1.0, "success_evaluations": 2}))
+    assert run.result.reason is StopReason.SUCCESS_SCORE
+    assert run.clock.env_steps == 150
+    again = trained(tmp_path, document("A2C", stop={"success_score": 1.0, "success_evaluations": 2}), run.snapshot_at("finish")[0])
+    assert (again.result.reason, again.clock.env_steps) == (StopReason.SUCCESS_SCORE, 150)
+
+
+def test_a_schedule_moves_the_learning_rate(tmp_path: Path) -> None:
+    hooks = [{"name": "learning_rate_schedule", "final_value": 0.0, "env_steps": 200}]
+    run = trained(tmp_path, document("DQN", hooks=hooks))
+    assert run.agent.learning_rate == pytest.approx(0.0, abs=1e-6)
+    assert run.agent._model.policy.optimizer.param_groups[0]["lr"] < 1e-5
+
+
+def test_a_snapshot_holds_no_pickle(tmp_path: Path) -> None:
+    run = trained(tmp_path, document("SAC", loop={"env_steps": 50}))
+    files = [path for path in run.snapshots.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} <= {".safetensors", ".npz", ".json"}
+    for path in files:
+        contents = [path.read_bytes()]
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                assert all(name.endswith(".npy") for name in archive.namelist())
+                contents = [archive.read(name) for name in archive.namelist()]
+                assert not any(b"'descr': '|O'" in content for content in contents)
+        for content in contents:
+            assert not _is_pickle(content), path
+    state = json.loads((run.snapshot_at("finish")[0] / "state.json").read_bytes())
+    assert set(state["agent"]["parameters"]) == {"policy", "actor.optimizer", "critic.optimizer", "ent_coef_optimizer"}
+
+
+def _is_pickle(content: bytes) -> bool:
+    try:
+        for _ in pickletools.genops(content):
+            pass
+    except Exception:  # noqa: BLE001 - anything else than a pickle
+        return False
+    return True
+
+
+def test_what_somebody_elses_loop_drives_is_refused(tmp_path: Path) -> None:
+    from workers.entrypoints.agent_algorithm import AgentAlgorithm
+
+    algorithm = AgentAlgorithm({"name": "sb3", "algorithm": "A2C"}, "CartPole-v1")
+    experience = algorithm.collector.collect(algorithm.agent.collect_plan)
+    with pytest.raises(DefinitionError, match="loop of its own"):
+        algorithm.agent.observe(experience)

@@ -1,0 +1,71 @@
+"""Line 15.12: which spaces agents take is declared once, it is true, and what a refusal recommends follows from it."""
+
+import re
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from palestra.contract.agents import BUILTIN_AGENTS
+from palestra.contract.agents.actions import ACTION_SPACES, NEEDS_BOUNDS, takers
+from palestra.contract.definition import read_definition
+from palestra.contract.documents import canonical_json
+from tests.support.samples import definition
+from tests.unit.workers.rl.agents.agent_kit import context
+from workers.assembly.registry import make_agent
+from workers.core.errors import DefinitionError
+
+SPACES = {
+    "discrete": spaces.Discrete(3),
+    "box": spaces.Box(-1, 1, (2,), np.float32),
+    "multi_discrete": spaces.MultiDiscrete([2, 3]),
+    "multi_binary": spaces.MultiBinary(3),
+}
+OWN = sorted(set(BUILTIN_AGENTS) - {"sb3"})
+
+
+def made(name: str, space: spaces.Space) -> object:
+    parameters = read_definition(canonical_json(definition(agent={"name": name}))).agent
+    return make_agent(parameters, context(space, num_envs=1))
+
+
+def named(message: str) -> set[str]:
+    found = re.search(r"choose one of (.*), which take", message)
+    return set(found.group(1).split(", ")) if found else set()
+
+
+@pytest.mark.parametrize("kind", sorted(SPACES))
+@pytest.mark.parametrize("name", OWN)
+def test_an_agent_takes_what_it_declares_and_names_those_that_take_the_rest(name, kind) -> None:
+    if kind in ACTION_SPACES[name]:
+        assert made(name, SPACES[kind])
+        return
+    with pytest.raises(DefinitionError, match=f"agent.name: {name} needs") as refused:
+        made(name, SPACES[kind])
+    assert named(str(refused.value)) == set(takers(kind)), refused.value
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OWN if "box" in ACTION_SPACES[name]))
+def test_a_box_without_bounds_is_taken_or_those_that_take_it_are_named(name) -> None:
+    endless = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    if name not in NEEDS_BOUNDS:
+        assert made(name, endless)
+        return
+    with pytest.raises(DefinitionError, match="needs finite bounds") as refused:
+        made(name, endless)
+    assert named(str(refused.value)) == {name for name in OWN if "box" in ACTION_SPACES[name]} - NEEDS_BOUNDS
+    assert "Rescale" not in str(refused.value), "it needs bounds itself"
+
+
+@pytest.mark.parametrize("name", ["dqn", "sac", "ppo", "cem"])
+def test_what_no_agent_takes_asks_for_another_space(name) -> None:
+    for space, sentence in (
+        (spaces.Dict({"a": spaces.Discrete(2)}), "no built-in agent takes Dict"),
+        (spaces.Box(0, 5, (1,), np.int64), "whole"),
+    ):
+        with pytest.raises(DefinitionError, match=sentence):
+            made(name, space)
+
+
+def test_all_agents_are_declared() -> None:
+    assert set(ACTION_SPACES) == set(BUILTIN_AGENTS)

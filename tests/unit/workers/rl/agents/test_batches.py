@@ -1,0 +1,65 @@
+"""Batches show the arrays of a sample: what is wrapped already is not wrapped again, and what was drawn now is what they show."""
+
+import numpy as np
+import torch
+
+from tests.support.replay_streams import VectorStream
+from workers.core.rng import derive_generator
+from workers.rl.agents.shells.replay_agent import Batches
+from workers.rl.memory.replay import Replay
+from workers.rl.memory.sampling_rules import Prioritized, Rule, Uniform
+from workers.rl.memory.transitions import ReplaySpec, Sample
+
+
+def replay(rule: type[Uniform] | type[Prioritized], n_step: int = 1) -> Replay:
+    spec = ReplaySpec(capacity=64, observation=((3,), np.float32), action=((), np.int64), n_step=n_step)
+    own: Rule = rule(derive_generator(0, "memory"))
+    filled = Replay(spec, own)
+    filled.extend(*VectorStream(0, 1).chunk(64).columns)
+    return filled
+
+
+def assert_shows(batches: list, sample: Sample) -> None:
+    assert len(batches) == len(sample.places)
+    for index, batch in enumerate(batches):
+        for tensor, array in zip(batch[:6], sample[:6], strict=True):
+            assert np.array_equal(tensor.numpy(), array[index])
+
+
+def test_a_batch_whose_arrays_are_filled_anew_is_the_same_object() -> None:
+    memory, made = replay(Uniform), Batches(torch.device("cpu"))
+    first = made.of(memory.sample(2, 8), ())
+    sample = memory.sample(2, 8)
+    again = made.of(sample, ())
+    assert [one is other for one, other in zip(first, again, strict=True)] == [True, True]
+    assert_shows(again, sample)
+    smaller = memory.sample(1, 4)
+    assert_shows(made.of(smaller, ()), smaller)
+
+
+def test_what_is_new_in_a_sample_is_in_its_batches() -> None:
+    for memory in (replay(Prioritized), replay(Uniform, n_step=3)):
+        made = Batches(torch.device("cpu"))
+        for _ in range(3):
+            sample = memory.sample(1, 8)
+            (batch,) = made.of(sample, ())
+            assert_shows([batch], sample)
+            memory.feedback(sample.places, np.arange(8.0))
+
+
+def test_each_update_has_its_own_noise() -> None:
+    memory, made = replay(Uniform), Batches(torch.device("cpu"))
+    for seed in range(2):
+        noise = np.random.default_rng(seed).random((2, 8, 5), np.float32)
+        sample = memory.sample(2, 8)
+        batches = made.of(sample, (noise,))
+        assert_shows(batches, sample)
+        assert all(np.array_equal(batch.noise[0].numpy(), own) for batch, own in zip(batches, noise, strict=True))
+    assert made.of(memory.sample(2, 8), ())[0].noise == ()
+
+
+def test_on_another_device_every_sample_is_copied() -> None:
+    memory, made = replay(Uniform), Batches(torch.device("meta"))
+    first, second = (made.of(memory.sample(1, 8), ()) for _ in range(2))
+    assert first[0] is not second[0]
+    assert first[0].observation is not second[0].observation

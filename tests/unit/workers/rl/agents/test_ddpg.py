@@ -1,0 +1,156 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from palestra.contract.agents import DdpgParameters
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.continuous_kit import (
+    agent_of,
+    algorithm_of,
+    flat,
+    follow,
+    learns_a_bandit,
+    modules,
+    random_batch,
+    row,
+    stacked,
+    state_of,
+)
+from workers.acceleration.update_runner import eager_gradient, functional_gradient
+from workers.core.errors import DefinitionError
+from workers.rl.agents.common.learning_state import map_tensors
+from workers.rl.agents.ddpg import build
+
+HYPER = DdpgParameters(
+    hidden_sizes=(8, 8), batch_size=16, learning_rate=1e-2, actor_learning_rate=5e-3, tau=0.1, critic_weight_decay=0.05, learning_starts=0
+)
+
+
+def test_td_targets_by_hand() -> None:
+    math_ = algorithm_of(build, HYPER.model_copy(update={"hidden_sizes": ()}), actions=1)
+    actor = {"policy.0.weight": torch.tensor([[0.0, 0.0, 1.0]]), "policy.0.bias": torch.tensor([0.5])}
+    critic = {"q.0.weight": torch.tensor([[1.0, 0.0, 0.0, 2.0]]), "q.0.bias": torch.tensor([0.25])}
+    batch = random_batch(3, actions=1)._replace(discount=torch.tensor([0.9, 0.0, 0.81]))
+    successor = batch.next_observation
+    value = successor[:, 0] + 2 * torch.tanh(successor[:, 2] + 0.5) + 0.25
+    torch.testing.assert_close(math_.td_targets(actor, critic, batch), batch.reward + batch.discount * value)
+
+
+def test_update_equals_modules_with_optimizers() -> None:
+    math_ = algorithm_of(build, HYPER)
+    state = state_of(math_)
+    (actor,), (actor_target,) = modules(state.actor, (3, 8, 8, 2)), modules(state.actor_targets, (3, 8, 8, 2))
+    (critic,), (target,) = (modules(vector, (5, 8, 8, 1)) for vector in (state.critics, state.critic_targets))
+    actor_step = torch.optim.Adam(actor.parameters(), lr=5e-3)
+    critic_step = torch.optim.Adam(critic.parameters(), lr=1e-2, weight_decay=0.05)
+    for step in range(30):
+        batch = random_batch(seed=step)
+        state, report, error = math_.update(eager_gradient, state, batch)
+        with torch.no_grad():
+            action = actor_target(batch.next_observation).tanh()
+            value = target(torch.cat((batch.next_observation, action), 1)).squeeze(1)
+            wanted = batch.reward + batch.discount * value
+        value = critic(torch.cat((batch.observation, batch.action), 1)).squeeze(1)
+        critic_loss = torch.nn.functional.mse_loss(value, wanted)
+        critic_step.zero_grad()
+        critic_loss.backward()
+        critic_step.step()
+        actor_loss = -critic(torch.cat((batch.observation, actor(batch.observation).tanh()), 1)).mean()
+        actor_step.zero_grad()
+        actor_loss.backward()
+        actor_step.step()
+        follow(target, critic, 0.1)
+        follow(actor_target, actor, 0.1)
+        expected = torch.stack((critic_loss, actor_loss, value.mean())).detach()
+        torch.testing.assert_close(report, expected, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(error, (value - wanted).abs().detach(), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.actor, flat([actor]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.critics, flat([critic]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.actor_targets, flat([actor_target]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.critic_targets, flat([target]), rtol=1e-3, atol=1e-3)
+
+
+def test_the_last_layers_begin_near_zero() -> None:
+    math_ = algorithm_of(build, DdpgParameters())
+    state = math_.start(torch.Generator().manual_seed(0))
+    for layout, vector, last in (("actor", state.actor, "policy.2"), ("critics", state.critics, "q.2")):
+        parameters = math_.layouts[layout].split(vector)
+        assert 2e-3 < float(parameters[f"{last}.weight"].abs().max()) <= 3e-3
+    assert state.actor_targets is state.actor
+    assert state.critic_targets is state.critics
+
+
+def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
+    math_ = algorithm_of(build, HYPER)
+    state, batch = state_of(math_), random_batch()
+    before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
+    eager, functional = (math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient))
+    torch.testing.assert_close(tuple(eager), tuple(functional), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
+
+
+def test_vmap_over_four_seeds_equals_four_updates() -> None:
+    math_ = algorithm_of(build, HYPER)
+    states, batches = [state_of(math_, seed) for seed in range(4)], [random_batch(seed=seed) for seed in range(4)]
+    stack, stacked_batch = stacked(states), stacked(batches)
+    for _ in range(3):
+        stack = torch.func.vmap(lambda state, batch: math_.update(functional_gradient, state, batch))(stack, stacked_batch).state
+    for seed, alone in enumerate(states):
+        for _ in range(3):
+            alone = math_.update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
+        torch.testing.assert_close(row(stack, seed), alone, rtol=1e-4, atol=1e-5)
+
+
+def test_both_step_sizes_move_in_proportion() -> None:
+    agent = agent_of(build, HYPER)
+    agent.learning_rate = 1e-3
+    state = agent.learning_state
+    assert float(state.critic_optimizer.learning_rate) == pytest.approx(1e-3)
+    assert float(state.actor_optimizer.learning_rate) == pytest.approx(5e-4)
+
+
+@pytest.mark.parametrize("noise", ["ornstein_uhlenbeck", "gaussian"])
+def test_exploring_noise_wanders_or_not(noise) -> None:
+    agent = agent_of(build, HYPER.model_copy(update={"noise": noise, "noise_scale": 0.1}), num_envs=200)
+    observation = np.zeros((200, 3), np.float32)
+    greedy = agent.act(observation, explore=False)
+    drawn = np.stack([agent.act(observation, explore=True) - greedy for _ in range(30)])[10:]
+    together = np.corrcoef(drawn[:-1].ravel(), drawn[1:].ravel())[0, 1]
+    assert together == pytest.approx(0.85 if noise == "ornstein_uhlenbeck" else 0.0, abs=0.06)
+
+
+def test_a_state_in_mid_training_continues_bit_exactly() -> None:
+    hyper = HYPER.model_copy(update={"learning_starts": 10, "buffer_size": 64})
+    first, rng = agent_of(build, hyper, seed=3), np.random.default_rng(0)
+    first.observe(experience(first, 20, 2, rng))
+    first.learn(13)
+    first.act(np.zeros((2, 3), np.float32), explore=True)
+    second = agent_of(build, hyper, seed=99)
+    second.load_state_dict(first.state_dict())
+    second.memory.load_state_dict(first.memory.state_dict())
+    for agent in (first, second):
+        rng = np.random.default_rng(1)
+        agent.observe(experience(agent, 20, 2, rng))
+        agent.learn(9)
+    assert_same_state(first.state_dict(), second.state_dict())
+    assert_same_state(first.memory.state_dict(), second.memory.state_dict())
+
+
+def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
+    math_ = algorithm_of(build, HYPER)
+    state, batch = state_of(math_), random_batch()._replace(discount=torch.zeros(16))
+    broken = math_.layouts["critics"].split(torch.full_like(state.critics, math.nan))
+    assert torch.equal(math_.td_targets(math_.layouts["actor"].split(state.actor), broken, batch), batch.reward)
+
+
+def test_discrete_actions_are_refused_with_a_remedy() -> None:
+    with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
+        build(HYPER, context(spaces.Discrete(3)))
+
+
+def test_ddpg_learns_a_bandit() -> None:
+    hyper = DdpgParameters(hidden_sizes=(32,), learning_rate=5e-3, actor_learning_rate=5e-3, learning_starts=64, critic_weight_decay=0.0)
+    learns_a_bandit(build, hyper)

@@ -1,0 +1,202 @@
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from pydantic import ValidationError
+from torch import nn
+
+from palestra.contract.agents import DrqnParameters
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_sequences, start
+from workers.acceleration.update_runner import eager_gradient
+from workers.assembly.registry import make_agent
+from workers.core.types import CollectPlan, Experience
+from workers.rl.agents.drqn import DrqnAgent
+
+HYPER = DrqnParameters(
+    hidden_sizes=(5,), memory_units=4, sequence_length=6, burn_in=2, batch_size=4, target_update_every=7, max_grad_norm=0.3
+)
+
+
+class Module(nn.Module):
+    """The network in the usual style; an LSTM that is begun anew by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.torso, self.memory, self.head = nn.Linear(3, 5), nn.LSTMCell(5, 4), nn.Linear(4, 4)
+
+    def load(self, named: dict[str, torch.Tensor]) -> None:
+        cell = {"weight_ih": "inputs.weight", "bias_ih": "inputs.bias", "weight_hh": "state.weight", "bias_hh": "state.bias"}
+        state = {f"memory.{ours}": named[f"memory.{theirs}"] for ours, theirs in cell.items()}
+        for kind in ("weight", "bias"):
+            state |= {f"torso.{kind}": named[f"torso.0.{kind}"], f"head.{kind}": named[f"q.0.{kind}"]}
+        self.load_state_dict(state)
+
+    def after(self, observation: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.memory(torch.relu(self.torso(observation)), state)
+
+    def one(self, batch, n: int, burn_in: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Values [A] of each step of sequence n, and of each step's own successor."""
+        state = torch.zeros(4), torch.zeros(4)
+        values, following = [], []
+        for t in range(len(batch.action)):
+            if batch.begins[t, n]:
+                state = torch.zeros(4), torch.zeros(4)
+            if t == burn_in:
+                state = state[0].detach(), state[1].detach()
+            state = self.after(batch.observation[t, n], state)
+            values.append(self.head(state[0]))
+            following.append(self.head(self.after(batch.next_observation[t, n], state)[0]))
+        return values, following
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_update_equals_a_module_with_an_optimizer(double) -> None:
+    algorithm = algorithm_of(HYPER.model_copy(update={"double": double}))
+    state, online, target = start(algorithm), Module(), Module()
+    online.load(algorithm.layout.split(state.parameters))
+    target.load(algorithm.layout.split(state.targets))
+    reference = torch.optim.Adam(online.parameters(), lr=1e-3)
+    for step in range(1, 16):
+        batch = random_sequences(seed=step)
+        state, report, _ = algorithm.update(eager_gradient, state, batch)
+        state = algorithm.between(state, step)
+        total = torch.zeros(())
+        for n in range(5):
+            values, of_online = online.one(batch, n, 2)
+            _, of_target = target.one(batch, n, 2)
+            for t in range(2, 6):
+                best = (of_online if double else of_target)[t].argmax()
+                wanted = (batch.reward[t, n] + batch.discount[t, n] * of_target[t][best]).detach()
+                total = total + batch.weight[t, n] * nn.functional.huber_loss(values[t][batch.action[t, n]], wanted)
+        loss = total / batch.weight[2:].sum()
+        reference.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(online.parameters(), 0.3)
+        reference.step()
+        if step % 7 == 0:
+            target.load_state_dict(online.state_dict())
+        torch.testing.assert_close(report[0], loss.detach(), rtol=1e-3, atol=1e-4)
+    learnt = Module()
+    learnt.load(algorithm.layout.split(state.parameters))
+    torch.testing.assert_close(dict(learnt.named_parameters()), dict(online.named_parameters()), rtol=1e-3, atol=1e-4)
+
+
+def test_what_lies_behind_padding_and_before_an_episode_does_not_count() -> None:
+    algorithm = algorithm_of(HYPER)
+    state, batch = start(algorithm), random_sequences()
+    plain = algorithm.update(eager_gradient, state, batch).report
+    reward = torch.where(batch.weight == 0, 99.0, batch.reward)
+    assert torch.equal(plain, algorithm.update(eager_gradient, state, batch._replace(reward=reward)).report)
+    begins = batch.begins.clone()
+    begins[3] = True
+    cut = batch._replace(begins=begins, weight=torch.cat((torch.zeros(3, 5), torch.ones(3, 5))))
+    other = cut._replace(observation=torch.cat((torch.randn(3, 5, 3), batch.observation[3:])))
+    one, two = (algorithm.update(eager_gradient, state, each).report for each in (cut, other))
+    torch.testing.assert_close(one, two)
+
+
+def test_batches_are_sequences_of_the_memory() -> None:
+    agent = make_agent(HYPER, context())
+    gathered = experience(agent, 30, 2, np.random.default_rng(0))
+    agent.observe(gathered)
+    (drawn,) = agent.batches(1)
+    batch = drawn.batch
+    assert batch.observation.shape == (6, 4, 3)
+    assert batch.action.shape == batch.begins.shape == batch.weight.shape == (6, 4)
+    ended = gathered.terminated | gathered.truncated
+    for n in range(4):
+        (t,), (b,) = ((index[0],) for index in np.nonzero((gathered.observation == batch.observation[0, n].numpy()).all(-1)))
+        assert np.array_equal(batch.observation[:, n].numpy(), gathered.observation[t : t + 6, b])
+        assert np.array_equal(batch.next_observation[:, n].numpy(), gathered.next_observation[t : t + 6, b])
+        assert np.array_equal(batch.begins[1:, n].numpy(), ended[t : t + 5, b])
+        assert np.array_equal(batch.discount[:, n].numpy(), np.where(gathered.terminated[t : t + 6, b], 0, np.float32(0.99)))
+
+
+def remembered(agent: DrqnAgent) -> np.ndarray:
+    return agent.state_dict()["recurrent"]["training"].copy()
+
+
+def test_acting_remembers_until_the_episode_ends() -> None:
+    agent = make_agent(HYPER, context())
+    rng, step = np.random.default_rng(0), experience(make_agent(HYPER, context()), 1, 2, np.random.default_rng(0))
+    assert agent.collect_plan == CollectPlan(vector_steps=1)
+    first, second = rng.normal(size=(2, 2, 3)).astype(np.float32)
+    agent.act(first, explore=True)
+    after_one = remembered(agent)
+    step.terminated[:], step.truncated[:] = [[True, False]], False
+    agent.observe(step)
+    assert np.array_equal(remembered(agent), np.stack((np.zeros(8, np.float32), after_one[1])))
+    agent.act(second, explore=True)
+    network, parameters = agent.algorithm.network, agent.named_parameters()
+    begun = torch.from_numpy(np.stack((np.zeros(8, np.float32), after_one[1])))
+    _, expected = network.step(parameters, torch.from_numpy(second), begun)
+    assert np.array_equal(remembered(agent), expected.detach().numpy())
+
+
+def test_evaluation_remembers_apart_from_training() -> None:
+    agent = make_agent(HYPER, context())
+    rng = np.random.default_rng(0)
+    agent.act(rng.normal(size=(2, 3)).astype(np.float32), explore=True)
+    before = agent.state_dict()
+    observation, nothing = rng.normal(size=(50, 3)).astype(np.float32), np.zeros(50)
+    with agent.eval_mode():
+        first = agent.act(observation, explore=False)
+        assert np.array_equal(first, agent.act(observation, explore=False))
+        for _ in range(3):
+            agent.observe_evaluation(observation, nothing, nothing > 0, nothing > 0)
+            later = agent.act(observation, explore=False)
+        assert not np.array_equal(first, later)
+        agent.observe_evaluation(observation, nothing, nothing == 0, nothing == 0)
+        assert np.array_equal(first, agent.act(observation, explore=False))
+        agent.observe_evaluation(observation, nothing, nothing > 0, nothing > 0)
+    assert_same_state(before, agent.state_dict())
+    with agent.eval_mode():
+        assert np.array_equal(first, agent.act(observation, explore=False))
+
+
+def test_it_cannot_be_exported() -> None:
+    agent = make_agent(HYPER, context())
+    assert not agent.exportable
+    with pytest.raises(TypeError, match="cannot be exported"):
+        agent.acting_module()
+
+
+def test_a_state_of_another_number_of_environments_is_refused() -> None:
+    one, other = make_agent(HYPER, context()), make_agent(HYPER, context(num_envs=3))
+    with pytest.raises(ValueError, match="do not fit"):
+        other.load_state_dict(one.state_dict())
+
+
+def test_a_burn_in_leaves_something() -> None:
+    with pytest.raises(ValidationError, match="leaves nothing"):
+        DrqnParameters(sequence_length=4, burn_in=4)
+
+
+def test_it_learns_to_remember_and_keeps_on_doing_so_in_evaluations() -> None:
+    """The first observation is one of two cues, the second says nothing; the action there is to name the cue."""
+    hyper = DrqnParameters(
+        hidden_sizes=(),
+        memory_units=8,
+        sequence_length=2,
+        batch_size=32,
+        learning_rate=2e-2,
+        target_update_every=20,
+        epsilon_decay_steps=1_000,
+    )
+    box = spaces.Box(0, 1, (3,), np.float32)
+    agent, rng = make_agent(hyper, context(spaces.Discrete(2), box, num_envs=16)), np.random.default_rng(0)
+    for _ in range(40):
+        cue = rng.integers(2, size=16)
+        seen = np.stack((np.eye(3, dtype=np.float32)[cue], np.tile(np.eye(3, dtype=np.float32)[2], (16, 1))))
+        for t in range(2):
+            action = agent.act(seen[t], explore=True)
+            reward = (action == cue).astype(np.float32) * t
+            flags = np.full((1, 16), t == 1), np.zeros((1, 16), np.bool_)
+            agent.observe(Experience(seen[t : t + 1], action[None], reward[None], *flags, seen[1:2], env_steps=16))
+        agent.learn(6)
+    both, asked = np.eye(3, dtype=np.float32)[:2], np.eye(3, dtype=np.float32)[[2, 2]]
+    with agent.eval_mode():
+        agent.act(both, explore=False)
+        agent.observe_evaluation(both, np.zeros(2), np.zeros(2, np.bool_), np.zeros(2, np.bool_))
+        assert agent.act(asked, explore=False).tolist() == [0, 1]

@@ -1,0 +1,300 @@
+"""A2C and REINFORCE: their mathematics by hand and by other means; and what the shell of on-policy agents does for all of them."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from palestra.contract.agents import A2cParameters, PpoParameters, ReinforceParameters, TrpoParameters
+from palestra.contract.envs import EnvSpec
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from workers.acceleration.update_runner import eager_gradient, functional_gradient
+from workers.core.errors import DefinitionError
+from workers.core.types import Experience
+from workers.rl.agents import a2c, ppo, reinforce, trpo
+from workers.rl.agents.common.advantages import ends_of, generalised
+from workers.rl.agents.common.learning_state import map_tensors
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.factory import make_vector
+
+AGENTS = {
+    "ppo": (ppo.build, PpoParameters(rollout_steps=8, minibatch_size=16, entropy_coefficient=0.01)),
+    "a2c": (a2c.build, A2cParameters(rollout_steps=8)),
+    "reinforce": (reinforce.build, ReinforceParameters(episodes=2)),
+    "trpo": (trpo.build, TrpoParameters(rollout_steps=8, value_minibatch_size=8)),
+}
+
+
+def naive_n_step(reward, value, behind, flags, successor_value, gamma) -> np.ndarray:
+    """All rewards up to the end of episode or rollout and the value behind, minus the value; per step."""
+    (terminated, truncated), (steps, envs) = flags, reward.shape
+    result = np.zeros((steps, envs))
+    for b in range(envs):
+        for t in range(steps):
+            total, factor, k = 0.0, 1.0, t
+            while True:
+                total += factor * reward[k, b]
+                factor *= gamma
+                if terminated[k, b]:
+                    break
+                if truncated[k, b]:
+                    total += factor * successor_value[k, b]
+                    break
+                if k == steps - 1:
+                    total += factor * behind[b]
+                    break
+                k += 1
+            result[t, b] = total - value[t, b]
+    return result
+
+
+def test_with_lambda_one_advantages_are_those_of_n_steps() -> None:
+    rng = np.random.default_rng(0)
+    reward, value, successor = rng.normal(size=(3, 9, 4)).astype(np.float32)
+    terminated = rng.random((9, 4)) < 0.2
+    truncated = (rng.random((9, 4)) < 0.2) & ~terminated
+    ends = ends_of(terminated, truncated, np.ones((9, 4), np.bool_))
+    got = generalised(reward, value, successor[ends.foreign], ends, (0.9, 1.0))
+    wanted = naive_n_step(reward, value, successor[-1], (terminated, truncated), successor, 0.9)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a2c_equals_an_independent_implementation_over_thirty_updates() -> None:
+    hyper = A2cParameters(rollout_steps=5, hidden_sizes=(8,), entropy_coefficient=0.02, learning_rate=0.01)
+    agent, rng = a2c.build(hyper, context()), np.random.default_rng(0)
+    module = torch.nn.ModuleDict(
+        {
+            name: torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, size))
+            for name, size in (("policy", 4), ("value", 1))
+        }
+    )
+    named = agent.named_parameters()
+    module.load_state_dict(
+        {
+            f"{net}.{place}.{kind}": named[f"{net}.{layer}.{kind}"]
+            for net in ("policy", "value")
+            for layer, place in ((0, 0), (1, 2))
+            for kind in ("weight", "bias")
+        }
+    )
+    optimizer = torch.optim.RMSprop(module.parameters(), lr=0.01, alpha=0.99, eps=1e-5)
+    for _ in range(30):
+        gathered = experience(agent, 5, 2, rng)
+        agent.observe(gathered)
+        rows, successor = (torch.from_numpy(array) for array in (gathered.observation, gathered.next_observation))
+        value = module["value"](rows).squeeze(-1)
+        later = module["value"](successor).squeeze(-1).detach().numpy()
+        # random observations: the next row shows another successor than next_observation, so follow the rows where the agent does
+        behind = later[-1]
+        flags = gathered.terminated, gathered.truncated
+        wanted = naive_n_step(gathered.reward, value.detach().numpy(), behind, flags, later, 0.99)
+        advantage = torch.from_numpy(wanted.astype(np.float32))
+        chosen = torch.distributions.Categorical(logits=module["policy"](rows))
+        policy_loss = -(chosen.log_prob(torch.from_numpy(gathered.action)) * advantage).mean()
+        value_loss = (value - (advantage + value.detach())).square().mean()
+        optimizer.zero_grad()
+        (policy_loss + 0.5 * value_loss - 0.02 * chosen.entropy().mean()).backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 0.5)
+        optimizer.step()
+        assert agent.learn(1).updates == 1
+    torch.testing.assert_close(agent.named_parameters()["policy.1.weight"], module["policy"][2].weight.detach(), rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(agent.named_parameters()["value.0.bias"], module["value"][0].bias.detach(), rtol=1e-3, atol=1e-5)
+
+
+def test_the_gradient_of_reinforce_on_a_bandit_with_two_arms_by_hand() -> None:
+    hyper = ReinforceParameters(episodes=4, hidden_sizes=(), baseline=False, normalize_advantages=False, max_grad_norm=None)
+    agent = reinforce.build(hyper, context(spaces.Discrete(2), spaces.Box(-1, 1, (1,), np.float32), num_envs=4))
+    agent.learning_state = agent.learning_state._replace(parameters=torch.zeros_like(agent.learning_state.parameters))
+    arms, rewards = np.array([[0, 1, 1, 0]]), np.array([[1.0, 3.0, 5.0, 2.0]])
+    ones, observation = np.ones((1, 4), np.bool_), np.ones((1, 4, 1), np.float32)
+    agent.observe(Experience(observation, arms, rewards, ones, ~ones, observation, env_steps=4))
+    algorithm = agent.algorithm
+    batch = algorithm.prepared(agent.learning_state, agent.memory.contents())
+    split = algorithm.model.layout.split
+    slope, _, _ = eager_gradient(lambda vector: algorithm.loss(split(vector), batch), agent.learning_state.parameters)
+    # d ln pi(a) / d logit i = 1[i = a] - 1/2; the loss is minus the mean of reward times log probability
+    by_hand = -np.mean([[1.0 * 0.5, 1.0 * -0.5], [3.0 * -0.5, 3.0 * 0.5], [5.0 * -0.5, 5.0 * 0.5], [2.0 * 0.5, 2.0 * -0.5]], axis=0)
+    np.testing.assert_allclose(split(slope)["policy.0.bias"].numpy(), by_hand, rtol=1e-5)
+    np.testing.assert_allclose(split(slope)["policy.0.weight"].numpy()[:, 0], by_hand, rtol=1e-5)
+    assert not split(slope)["value.0.bias"].any()
+
+
+def test_reinforce_learns_from_whole_episodes_and_their_returns_to_go_only() -> None:
+    agent = reinforce.build(ReinforceParameters(gamma=0.5, baseline=False), context(num_envs=2))
+    gathered = experience(agent, 4, 2, np.random.default_rng(0))
+    gathered.terminated[:], gathered.truncated[:] = False, False
+    gathered.terminated[1, 0] = gathered.truncated[2, 1] = True
+    gathered.reward[:] = [[1, 1], [2, 2], [4, 4], [8, 8]]
+    agent.observe(gathered)
+    batch = agent.algorithm.prepared(agent.learning_state, agent.memory.contents())
+    np.testing.assert_allclose(batch.value_target.numpy(), [1 + 1, 1 + 1 + 1, 2, 2 + 2, 4])
+    assert agent.learn_schedule.at_episode_end
+    assert agent.collect_plan.episodes == 8
+
+
+def test_a_rollout_without_a_whole_episode_teaches_reinforce_nothing() -> None:
+    agent = reinforce.build(ReinforceParameters(), context())
+    gathered = experience(agent, 3, 2, np.random.default_rng(0))
+    gathered.terminated[:], gathered.truncated[:] = False, False
+    agent.observe(gathered)
+    assert agent.learn(1).updates == 0
+
+
+@pytest.mark.parametrize("name", ["a2c", "reinforce", "trpo"])
+def test_both_gradients_and_vmap_give_the_same_update_and_nothing_is_written(name) -> None:
+    build, hyper = AGENTS[name]
+    agents = [build(hyper, context(seed=seed)) for seed in range(4)]
+    algorithm, batches = agents[0].algorithm, []
+    for agent in agents:
+        gathered = experience(agent, 8, 2, np.random.default_rng(7))
+        gathered.terminated[-1] = True
+        gathered.truncated[-1] = False
+        agent.observe(gathered)
+        batches.append(next(iter(agent.batches(1))).batch)
+    states = [agent.learning_state for agent in agents]
+    kept = [map_tensors(torch.clone, state) for state in states]
+
+    def rows(*tensors):
+        return torch.stack(tensors)
+
+    together = torch.func.vmap(lambda *arguments: algorithm.update(functional_gradient, *arguments))
+    stacked = together(map_tensors(rows, *states), map_tensors(rows, *batches))
+    for seed in range(4):
+        eager, functional = (algorithm.update(gradient, states[seed], batches[seed]) for gradient in (eager_gradient, functional_gradient))
+        torch.testing.assert_close(eager, functional, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(stacked.report[seed], eager.report, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(stacked.state.parameters[seed], eager.state.parameters, rtol=1e-3, atol=2e-4)
+        torch.testing.assert_close(states[seed], kept[seed], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_state_in_mid_rollout_continues_bit_exactly(name) -> None:
+    build, hyper = AGENTS[name]
+    hyper = hyper.model_copy(update={"normalize_observations": True, "normalize_rewards": True})
+    first, rng = build(hyper, context(seed=3)), np.random.default_rng(0)
+    for steps in (8, 5):
+        first.observe(experience(first, steps, 2, rng))
+        if steps == 8:
+            first.learn(100)
+    second = build(hyper, context(seed=99))
+    second.load_state_dict(first.state_dict())
+    second.memory.load_state_dict(first.memory.state_dict())
+    for agent in (first, second):
+        agent.observe(experience(agent, 30, 2, np.random.default_rng(1)))
+        assert agent.learn(100).updates
+    assert_same_state(first.state_dict(), second.state_dict())
+
+
+def test_statistics_do_not_depend_on_the_pieces_of_a_rollout_and_stand_still_in_an_evaluation() -> None:
+    hyper = PpoParameters(rollout_steps=8, minibatch_size=16, normalize_observations=True, normalize_rewards=True)
+    whole, pieces = (ppo.build(hyper, context()) for _ in range(2))
+    gathered = experience(whole, 8, 2, np.random.default_rng(0))
+    columns = ("observation", "action", "reward", "terminated", "truncated", "next_observation")
+    whole.observe(gathered)
+    for t in range(8):
+        assert np.array_equal(pieces.act(gathered.observation[t], explore=True), gathered.action[t])
+        pieces.observe(Experience(**{name: getattr(gathered, name)[t : t + 1] for name in columns}, env_steps=2))
+    for agent in (whole, pieces):
+        agent.learn(100)
+    assert_same_state(whole.state_dict(), pieces.state_dict())
+    after = whole.state_dict()["normalisers"]
+    assert after["observations"]["count"] == after["rewards"]["count"] == 16
+    np.testing.assert_allclose(after["observations"]["mean"], gathered.observation.reshape(16, 3).mean(0), rtol=1e-5)
+    with whole.eval_mode():
+        whole.act(gathered.observation[0], explore=True)
+        whole.observe(gathered)
+        whole.learn(1)
+        whole.act(gathered.observation[0], explore=False)
+    assert_same_state(after, whole.state_dict()["normalisers"])
+
+
+def normalised_by_hand(rows: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """Each step by the mean and the deviation of all that was seen up to it, that step included."""
+    result = np.zeros_like(rows)
+    for t in range(len(rows)):
+        seen = np.concatenate([rows[step][active[step]] for step in range(t + 1)]).astype(np.float64)
+        result[t] = ((rows[t] - seen.mean(0)) / np.sqrt(seen.var(0) + 1e-8)).clip(-10, 10)
+    return result
+
+
+@pytest.mark.parametrize("own_actions", [True, False])
+def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None:
+    """Line 15.12: taken in, then normalised, as VecNormalize and NormalizeObservation do; the first rollout was only clipped."""
+    agent = ppo.build(PpoParameters(rollout_steps=6, minibatch_size=12, normalize_observations=True), context())
+    gathered = experience(agent if own_actions else ppo.build(PpoParameters(), context()), 6, 2, np.random.default_rng(0))
+    agent.observe(gathered)
+    wanted = normalised_by_hand(gathered.observation, np.ones((6, 2), np.bool_))
+    taken = agent.taken()
+    np.testing.assert_allclose(taken["observation"], wanted, rtol=1e-4, atol=1e-5)
+    seen = gathered.observation.reshape(-1, 3).astype(np.float64)
+    behind = (gathered.next_observation - seen.mean(0)) / np.sqrt(seen.var(0) + 1e-8)
+    np.testing.assert_allclose(taken["next_observation"], behind.clip(-10, 10), rtol=1e-4, atol=1e-5)
+
+
+def test_slots_that_wait_do_not_count_for_the_statistics() -> None:
+    """Line 15.12: as between the episodes of REINFORCE."""
+    agent = reinforce.build(ReinforceParameters(episodes=2, normalize_observations=True), context())
+    rng, active = np.random.default_rng(0), np.array([[True, True], [True, False], [False, True], [True, True]])
+    rows, observations = rng.uniform(-1, 1, (4, 2, 3)).astype(np.float32), []
+    for row, on in zip(rows, active, strict=True):
+        agent.slots_active(on)
+        agent.act(row, explore=True)
+        observations.append(agent._met[-1])
+    np.testing.assert_allclose(np.stack(observations), normalised_by_hand(rows, active), rtol=1e-4, atol=1e-5)
+    assert agent.state_dict()["normalisers"]["observations"]["count"] == 6
+
+
+def test_a_collector_of_whole_episodes_says_who_waits() -> None:
+    """Line 15.12: the statistics are those of the steps that are learnt from."""
+    vector = make_vector(EnvSpec(id="CartPole-v1", num_envs=2))
+    spaces_of = context(vector.single_action_space, vector.single_observation_space)
+    agent = reinforce.build(ReinforceParameters(episodes=3, normalize_observations=True), spaces_of)
+    gathered = VectorCollector(vector, agent, 0).collect(agent.collect_plan)
+    agent.observe(gathered)
+    assert agent.state_dict()["normalisers"]["observations"]["count"] == gathered.env_steps < gathered.observation[..., 0].size
+
+
+def test_the_first_update_has_ratio_one_with_normalised_observations_too() -> None:
+    hyper = PpoParameters(rollout_steps=16, passes=1, minibatch_size=32, normalize_observations=True)
+    agent, rng = ppo.build(hyper, context()), np.random.default_rng(0)
+    for _ in range(2):
+        agent.observe(experience(agent, 16, 2, rng))
+        report = dict(zip(agent.report_names, agent.learn(1).values, strict=True))
+        assert report["policy/kl"] == pytest.approx(0, abs=1e-6)
+
+
+def test_observations_that_are_no_floats_are_not_normalised() -> None:
+    with pytest.raises(DefinitionError, match="normalize_observations needs"):
+        ppo.build(PpoParameters(normalize_observations=True), context(observation_space=spaces.Discrete(4)))
+
+
+def test_images_are_read_by_one_trunk_for_policy_and_value() -> None:
+    space = spaces.Box(0, 255, (36, 36, 1), np.uint8)
+    agent = ppo.build(PpoParameters(rollout_steps=2, minibatch_size=4, passes=1, hidden_sizes=(16,)), context(observation_space=space))
+    names = agent.named_parameters()
+    assert {"features.conv.0.weight", "policy.0.weight", "value.0.weight"} <= names.keys()
+    rng = np.random.default_rng(0)
+    observation, successor = rng.integers(0, 256, (2, 2, 2, 36, 36, 1)).astype(np.uint8)
+    action = np.stack([agent.act(row, explore=True) for row in observation])
+    flags = np.zeros((2, 2), np.bool_)
+    agent.observe(Experience(observation, action, np.ones((2, 2)), flags, flags, successor, env_steps=4))
+    assert np.isfinite(agent.learn(1).values).all()
+    with pytest.raises(DefinitionError, match="reads no images"):
+        trpo.build(TrpoParameters(), context(observation_space=space))
+
+
+@pytest.mark.parametrize("name", ["a2c", "reinforce", "trpo"])
+def test_a_bandit_is_learnt(name) -> None:
+    """Arm 2 of 4 pays; every step ends the episode."""
+    build, hyper = AGENTS[name]
+    if name == "trpo":
+        hyper = hyper.model_copy(update={"value_minibatch_size": 128, "value_passes": 1})
+    agent = build(hyper.model_copy(update={"gamma": 0.0, "learning_rate": 0.01}), context(num_envs=16))
+    ones, observation = np.ones((8, 16), np.bool_), np.zeros((8, 16, 3), np.float32)
+    for _ in range(30):
+        action = np.stack([agent.act(row, explore=True) for row in observation])
+        agent.observe(Experience(observation, action, (action == 2).astype(np.float64), ones, ~ones, observation, env_steps=128))
+        agent.learn(1)
+    assert (agent.act(observation[0], explore=False) == 2).all()
+    drawn = np.stack([agent.act(row, explore=True) for row in observation])
+    assert (drawn == 2).mean() > 0.5

@@ -1,0 +1,260 @@
+"""A pack against the same agents alone: stream by stream, and as runs of engines on a real environment."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from palestra.contract.agents import C51Parameters, DqnParameters, IqnParameters, PpoParameters, RainbowParameters
+from palestra.contract.envs import EnvSpec
+from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from workers.acceleration import update_runner
+from workers.acceleration.update_runner import eager_gradient, stacked
+from workers.core.types import AgentContext, CompileMode, StopReason, Unit
+from workers.engine.engine import Engine
+from workers.engine.lockstep import lockstep
+from workers.engine.parts import Parts
+from workers.rl.agents import c51, dqn, iqn, ppo, rainbow
+from workers.rl.agents.common.learning_state import map_tensors
+from workers.rl.agents.packs import pack
+from workers.rl.agents.packs.pack import Pack
+from workers.rl.collect.pack_collector import PackCollector
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.factory import make_vector
+
+SEEDS = (3, 1, 4)
+SMALL = {
+    "learning_starts": 20,
+    "batch_size": 16,
+    "hidden_sizes": (16,),
+    "buffer_size": 500,
+    "target_update_every": 7,
+    "epsilon_decay_steps": 100,
+}
+ROLLOUT: Any = {"rollout_steps": 16, "minibatch_size": 16, "passes": 2, "hidden_sizes": (16,)}
+PACKABLE: dict[str, Any] = {
+    "ppo": (ppo.build, PpoParameters(**ROLLOUT)),
+    "ppo-kl-normalised": (ppo.build, PpoParameters(**ROLLOUT, target_kl=1e-3, normalize_observations=True, normalize_rewards=True)),
+    "dqn": (dqn.build, DqnParameters(**SMALL)),
+    "c51": (c51.build, C51Parameters(**SMALL)),
+    "iqn": (iqn.build, IqnParameters(**SMALL, cosines=8)),
+    "rainbow": (rainbow.build, RainbowParameters(**SMALL)),
+    "dqn-every-4": (dqn.build, DqnParameters(**SMALL, train_every=4, updates_per_train=2)),
+}
+
+
+SLOWER = {"c51", "iqn", "rainbow", "dqn-every-4", "ppo-kl-normalised"}
+"""Cases whose runs on engines are slow tests; their updates are compared in any case."""
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOWER else []) for name in PACKABLE])
+def case(request) -> Any:
+    return PACKABLE[request.param]
+
+
+@pytest.fixture
+def default_dtype() -> Iterator[Any]:
+    before = torch.get_default_dtype()
+    yield torch.set_default_dtype
+    torch.set_default_dtype(before)
+
+
+def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
+    """Learning states of three agents, and for each of them as many batches as asked for, all floats of `dtype`."""
+    build, hyper = case
+
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    states, streams = [], []
+    for seed in SEEDS:
+        agent = build(hyper, context(seed=seed))
+        agent.observe(experience(agent, 100, 2, np.random.default_rng(seed)))
+        states.append(map_tensors(cast, agent.learning_state))
+        drawn = [map_tensors(cast, one.batch) for one in agent.batches(count)]
+        streams.append([drawn[i % len(drawn)] for i in range(count)])
+    return states, streams
+
+
+QUICK: Any = (torch.float32, 50, 1e-4)
+LONG: Any = (torch.float64, 1_000, 1e-6)
+STREAMS = [  # the last is from how many rows on the update is stacked
+    *(pytest.param(name, QUICK, 0, id=f"{name}-float32") for name in PACKABLE if "kl" not in name),
+    *(pytest.param(name, QUICK, len(SEEDS) + 1, id=f"{name}-one-by-one") for name in ("dqn", "ppo")),
+    *(pytest.param(name, (torch.float64, 60, 1e-6), 0, id=f"{name}-float64") for name in ("dqn", "ppo")),
+    *(pytest.param(name, LONG, 0, id=f"{name}-float64-long", marks=pytest.mark.slow) for name in PACKABLE if "kl" not in name),
+]
+
+
+@pytest.mark.parametrize(("name", "how", "few"), STREAMS)
+def test_a_pack_learns_from_one_stream_what_each_learns_alone(name: str, how: Any, few: int, default_dtype, monkeypatch) -> None:
+    dtype, count, rtol = how
+    monkeypatch.setattr(update_runner, "ROWS_WORTH_STACKING", few)
+    case = PACKABLE[name]
+    default_dtype(dtype)
+    build, hyper = case
+    algorithm = build(hyper, context()).algorithm
+    states, streams = recorded(case, count, dtype)
+    together, update = map_tensors(lambda *rows: torch.stack(rows), *states), stacked(algorithm.update, mode="eager")
+    for batches in zip(*streams, strict=True):
+        together, _, _ = update(together, map_tensors(lambda *rows: torch.stack(rows), *batches))
+    for row, (state, stream) in enumerate(zip(states, streams, strict=True)):
+        alone = state
+        with torch.no_grad():
+            for batch in stream:
+                alone, _, _ = algorithm.update(eager_gradient, alone, batch)
+        own = map_tensors(lambda leaf, row=row: leaf[row], together)
+        torch.testing.assert_close(own, alone, rtol=rtol, atol=rtol * 1e-2 if dtype is torch.float64 else 1e-6)
+
+
+class Runs:
+    """Engines of three runs on CartPole, each alone or all as a pack."""
+
+    def __init__(
+        self, case, *, together: bool, budgets: tuple[int, ...] = (192, 192, 192), num_envs: int = 2, mode: CompileMode = "eager"
+    ) -> None:
+        build, hyper = case
+        self.envs = [make_vector(EnvSpec(id="CartPole-v1", num_envs=num_envs)) for _ in SEEDS]
+        space = gym.make("CartPole-v1")
+        self.agents = [build(hyper, AgentContext(space.observation_space, space.action_space, num_envs, seed)) for seed in SEEDS]
+        collectors: list[Any] = [VectorCollector(env, agent, seed) for env, agent, seed in zip(self.envs, self.agents, SEEDS, strict=True)]
+        faces: list[Any] = list(self.agents)
+        if together:
+            self.pack = Pack(self.agents, mode)
+            collectors, faces = PackCollector(self.pack, collectors).members, self.pack.members
+        self.traces: list[list[Any]] = [[] for _ in SEEDS]
+        self.recorders = [FakeRecorder(trace) for trace in self.traces]
+        self.engines = [
+            Engine(
+                Parts(
+                    agent=face,
+                    collector=collector,
+                    recorder=recorder,
+                    snapshotter=FakeSnapshotter(trace),
+                    control=FakeControl(trace),
+                    evaluator=FakeEvaluator(trace),
+                ),
+                cadence({Unit.ENV_STEPS: budget}),
+                lambda: 0.0,
+            )
+            for face, collector, recorder, trace, budget in zip(faces, collectors, self.recorders, self.traces, budgets, strict=True)
+        ]
+
+    def run(self, *, together: bool) -> list[Any]:
+        if together:
+            return lockstep(self.engines, self.pack.leave)
+        return [engine.run() for engine in self.engines]
+
+
+def states_of(runs: Runs) -> list[Any]:
+    return [engine.state_dict() for engine in runs.engines]
+
+
+def assert_close(one: Any, other: Any) -> None:
+    """Equal but for the roundings of stacked arithmetic."""
+    if isinstance(one, Mapping):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_close(one[key], other[key])
+    elif isinstance(one, torch.Tensor):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+    elif isinstance(one, np.ndarray) and one.dtype.kind == "f":
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    elif isinstance(one, np.ndarray):
+        assert np.array_equal(one, other)
+
+
+def test_runs_of_a_pack_are_those_that_train_alone(case) -> None:
+    together, alone = Runs(case, together=True), Runs(case, together=False)
+    assert [result.reason for result in together.run(together=True)] == [StopReason.BUDGET] * 3
+    alone.run(together=False)
+    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+        assert_close({**packed, "clock": {**packed["clock"], "wall_seconds": 0}}, {**lone, "clock": {**lone["clock"], "wall_seconds": 0}})
+        assert packed["clock"]["updates"] == lone["clock"]["updates"] > 20
+        assert packed["clock"]["episodes"] == lone["clock"]["episodes"] > 2
+
+
+@pytest.mark.parametrize(("is_compiled", "worth", "rows"), [(False, 0, 1), (True, 1, 1), (True, 10**9, 3)], ids=["eager", "small", "kept"])
+def test_members_that_end_early_leave_and_the_others_go_on(case, is_compiled: bool, worth: int, rows: int, monkeypatch) -> None:
+    monkeypatch.setattr(pack, "WORTH_CODE", worth)
+    together, alone = Runs(case, together=True, budgets=(64, 192, 128)), Runs(case, together=False, budgets=(64, 192, 128))
+    together.pack._is_compiled = is_compiled
+    together.run(together=True)
+    alone.run(together=False)
+    assert [engine.clock.env_steps for engine in together.engines] == [64, 192, 128]
+    assert len(together.pack._rows) == rows
+    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+        assert_close(packed["agent"], lone["agent"])
+        assert_close(packed["memory"], lone["memory"])
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo"])
+def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_learnt(name: str, traces) -> None:
+    case, budgets = PACKABLE[name], (64, 192, 128)
+    together, alone = Runs(case, together=True, budgets=budgets, mode="compiled"), Runs(case, together=False, budgets=budgets)
+    together.run(together=True)
+    alone.run(together=False)
+    assert len(together.pack._rows) == 3
+    assert traces
+    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+        assert_close(packed["agent"], lone["agent"])
+
+
+def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
+    together, whole = Runs(case, together=True, budgets=(96, 96, 96)), Runs(case, together=False)
+    together.run(together=True)
+    rest = Runs(case, together=False)
+    for engine, state in zip(rest.engines, states_of(together), strict=True):
+        engine.restore(state)
+    rest.run(together=False)
+    whole.run(together=False)
+    for packed, lone in zip(states_of(rest), states_of(whole), strict=True):
+        assert_close(packed["agent"], lone["agent"])
+
+
+def test_a_pack_goes_on_from_states_of_runs_alone(case) -> None:
+    alone = Runs(case, together=False, budgets=(96, 96, 96))
+    alone.run(together=False)
+    together, whole = Runs(case, together=True), Runs(case, together=False)
+    for engine, state in zip(together.engines, states_of(alone), strict=True):
+        engine.restore(state)
+    together.run(together=True)
+    whole.run(together=False)
+    for packed, lone in zip(states_of(together), states_of(whole), strict=True):
+        assert_close(packed["agent"], lone["agent"])
+
+
+def test_one_member_has_a_learning_rate_of_its_own(case) -> None:
+    together = Runs(case, together=True)
+    faces = together.pack.members
+    faces[1].learning_rate = 0.0
+    before = [face.state_dict()["learning"]["parameters"] for face in faces]
+    together.run(together=True)
+    after = [face.state_dict()["learning"]["parameters"] for face in faces]
+    assert_same_state(before[1], after[1])
+    assert not all(torch.equal(before[0][name], after[0][name]) for name in before[0])
+    assert faces[1].learning_rate == 0.0
+    assert faces[0].learning_rate > 0.0
+
+
+def test_an_error_in_one_member_saves_all(case) -> None:
+    runs = Runs(case, together=True)
+
+    def fail(*_: Any) -> None:
+        raise ValueError("broken")
+
+    runs.recorders[1].tick = fail  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="broken"):
+        runs.run(together=True)
+    assert [sum(str(entry).startswith("snapshot exception") for entry in trace) for trace in runs.traces] == [1, 1, 1]
+
+
+def test_members_out_of_step_are_told(case) -> None:
+    runs = Runs(case, together=True)
+    runs.engines[0].collect()
+    with pytest.raises(RuntimeError, match="out of step"):
+        runs.engines[0].collect()

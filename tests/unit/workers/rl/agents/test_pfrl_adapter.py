@@ -1,0 +1,175 @@
+"""The adapter of agents that others made."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.foreign_agents import Learner, Scripted, ScriptedBatch
+from tests.support.line_env import Line
+from workers.core.types import Experience, OwnFilesAt
+from workers.entrypoints import functional
+from workers.rl.agents.pfrl_adapter import ForeignAgent
+
+
+def experience(rows: np.ndarray, reward: Any, terminated: Any, truncated: Any) -> Experience:
+    flags = (np.array([terminated], np.bool_), np.array([truncated], np.bool_))
+    return Experience(
+        rows[None], np.zeros((1, len(rows)), np.int64), np.array([reward], np.float64), *flags, rows[None], env_steps=len(rows)
+    )
+
+
+@pytest.mark.parametrize("name", ["act", "observe", "save", "load", "get_statistics", "eval_mode"])
+def test_a_missing_method_is_named(name: str) -> None:
+    agent = Scripted()
+    setattr(agent, name, None)
+    with pytest.raises(TypeError, match=rf"Scripted has no method {name};"):
+        ForeignAgent(agent, num_envs=1, batch=False)
+
+
+def test_a_batch_needs_batch_methods() -> None:
+    with pytest.raises(TypeError, match="no method batch_act, batch_observe"):
+        ForeignAgent(Scripted(), num_envs=2, batch=True)
+    with pytest.raises(ValueError, match="num_envs is 2"):
+        ForeignAgent(Scripted(), num_envs=2, batch=False)
+
+
+def test_observations_are_copies_and_each_is_kept_once() -> None:
+    agent = Scripted()
+    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    rows = np.array([[1.0, 2.0]], np.float32)
+    adapter.act(rows, explore=True)
+    adapter.observe(experience(rows, [0.1], [False], [False]))
+    rows[:] = 9.0
+    adapter.act(rows, explore=True)
+    first, seen, second = agent.calls
+    assert first[2].tolist() == seen[2].tolist() == [1.0, 2.0]
+    assert second[2] is seen[2]
+
+
+def test_after_an_end_the_new_observation_is_taken() -> None:
+    agent = ScriptedBatch()
+    adapter = ForeignAgent(agent, num_envs=3, batch=True)
+    rows = np.array([[1.0], [2.0], [3.0]])
+    adapter.act(rows, explore=True)
+    adapter.observe(experience(rows, [0.0, 0.0, 0.0], [True, False, False], [False, True, False]))
+    adapter.act(rows + 10, explore=True)
+    assert [row.tolist() for row in agent.calls[-1][2]] == [[11.0], [12.0], [3.0]]
+
+
+def test_rewards_and_flags_are_exact() -> None:
+    agent = Scripted()
+    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    adapter.observe(experience(np.zeros((1, 2)), [0.1], [False], [True]))
+    _, _, _, reward, done, reset = agent.calls[-1]
+    assert (reward, done, reset) == (0.1, False, True)
+    assert isinstance(reward, float)
+
+
+def test_state_of_the_object_comes_back() -> None:
+    source, target = Learner(), Learner(seed=5)
+    for _ in range(7):
+        source.observe(source.rng.normal(size=4), 1.0, done=False, reset=False)
+    state = ForeignAgent(source, num_envs=1, batch=False).state_dict()
+    ForeignAgent(target, num_envs=1, batch=False).load_state_dict({**state, "files": OwnFilesAt("")})
+    assert target.t == 7
+    assert target.weights.tolist() == source.weights.tolist()
+    assert target.rng.random() == source.rng.random()
+
+
+def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
+    source = Scripted()
+    source.updates, source.t = 5, 9
+    state = ForeignAgent(source, num_envs=1, batch=False).state_dict()
+    state["files"].save(str(tmp_path))
+    target = Scripted()
+    ForeignAgent(target, num_envs=1, batch=False).load_state_dict({**state, "files": OwnFilesAt(str(tmp_path))})
+    assert (target.updates, target.t) == (5, 9)
+
+
+def test_checkpoints_hold_what_the_agents_own_save_writes_unless_asked_for_more(tmp_path: Path) -> None:
+    """Line 34: PFRL's agents write their memory by `save_snapshot` alone, and their checkpoints are without it."""
+
+    class WithMemory(Scripted):
+        def save_snapshot(self, dirname: str) -> None:
+            self.save(dirname)
+            (Path(dirname) / "memory.bin").write_bytes(b"1")
+
+        def load_snapshot(self, dirname: str) -> None:
+            self.load(dirname)
+
+    for wanted in ({}, {"save_memory": True}):
+        outdir = tmp_path / str(len(wanted))
+        functional.train_agent(WithMemory(), Line((3,)), 4, outdir, checkpoint_freq=2, **wanted)
+        assert [(outdir / name / "memory.bin").exists() for name in ("2_checkpoint", "4_finish")] == [bool(wanted)] * 2
+
+
+@pytest.mark.parametrize(("save_memory", "names"), [(True, ["memory.bin", "model.txt"]), (False, ["model.txt"])])
+def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names: list[str]) -> None:
+    class Snapshotting(Scripted):
+        remembered = 0
+
+        def save_snapshot(self, dirname: str) -> None:
+            self.save(dirname)
+            (Path(dirname) / "memory.bin").write_bytes(b"1")
+
+        def load_snapshot(self, dirname: str) -> None:
+            self.remembered = len((Path(dirname) / "memory.bin").read_bytes())
+
+    adapter = ForeignAgent(Snapshotting(), num_envs=1, batch=False, save_memory=save_memory)
+    state = adapter.state_dict()
+    state["files"].save(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    adapter.load_state_dict({**state, "files": OwnFilesAt(str(tmp_path))})
+    assert adapter.wrapped.remembered == save_memory
+
+
+class Torch(Scripted):
+    """Has networks and an optimiser, saved as PFRL saves them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model, self.target = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.5)
+
+    def save(self, dirname: str) -> None:
+        for name in ("model", "target", "optimizer"):
+            torch.save(getattr(self, name).state_dict(), Path(dirname) / f"{name}.pt")
+
+
+@pytest.mark.parametrize(("parts", "restored"), [(None, (True, True)), (("target",), (False, True))])
+def test_parts_of_a_snapshot(tmp_path: Path, parts: Any, restored: tuple[bool, bool]) -> None:
+    source, target = Torch(), Torch()
+    source.optimizer.param_groups[0]["lr"] = 0.25
+    source.save(str(tmp_path))
+    ForeignAgent(target, num_envs=1, batch=False).load_parts({"files": OwnFilesAt(str(tmp_path))}, parts)
+    pairs = ((source.model, target.model), (source.target, target.target))
+    assert tuple(torch.equal(one.weight, other.weight) for one, other in pairs) == restored
+    assert target.optimizer.param_groups[0]["lr"] == 0.5
+    with pytest.raises(ValueError, match="'nothing' is no attribute"):
+        ForeignAgent(target, num_envs=1, batch=False).load_parts({"files": OwnFilesAt(str(tmp_path))}, ("nothing",))
+
+
+def test_learning_rate_is_that_of_the_optimiser() -> None:
+    agent = Torch()
+    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    adapter.learning_rate = 0.125
+    assert agent.optimizer.param_groups[0]["lr"] == adapter.learning_rate == 0.125
+
+
+def test_a_count_within_rollouts_is_left_alone() -> None:
+    agent = Scripted()
+    adapter = ForeignAgent(agent, num_envs=1, batch=False)
+    adapter.step = 5
+    assert agent.t == adapter.step == 5
+    agent.t_start = 5  # type: ignore[attr-defined]
+    adapter.step = 9
+    assert (agent.t, adapter.step) == (5, None)
+    assert "t" not in adapter.state_dict()
+
+
+def test_statistics_become_gauges() -> None:
+    adapter = ForeignAgent(Scripted(), num_envs=1, batch=False)
+    assert adapter.metrics() == {"agent/updates": 0.0}

@@ -1,0 +1,103 @@
+"""Distributions of actions against those of torch."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch.distributions import Bernoulli, Categorical, Independent, Normal, kl_divergence
+
+from workers.core.errors import DefinitionError
+from workers.rl.agents.common.policies import LOG_STD, policy_for
+
+MULTI = spaces.MultiDiscrete([[2, 3], [4, 2]], start=[[0, 1], [0, -2]])
+BITS = spaces.MultiBinary((2, 2))
+BOX = spaces.Box(-2, 2, (3,), np.float32)
+SPACES = {"discrete": spaces.Discrete(4, start=1), "multi": MULTI, "bits": BITS, "box": BOX}
+
+
+@pytest.fixture(params=SPACES)
+def space(request):
+    return SPACES[request.param]
+
+
+def references(space, parameters, outputs) -> list:
+    """Independent parts of the distribution, by torch."""
+    match space:
+        case spaces.Discrete():
+            return [Categorical(logits=outputs)]
+        case spaces.MultiDiscrete():
+            return [Categorical(logits=part) for part in outputs.split(space.nvec.reshape(-1).tolist(), 1)]
+        case spaces.MultiBinary():
+            return [Independent(Bernoulli(logits=outputs), 1)]
+    return [Independent(Normal(outputs, parameters[LOG_STD].exp().expand_as(outputs)), 1)]
+
+
+def made(space, seed: int = 0) -> tuple:
+    policy, generator = policy_for(space), torch.Generator().manual_seed(seed)
+    parameters = {name: torch.randn(shape, generator=generator) for name, shape in policy.extra_shapes.items()}
+    return policy, parameters, torch.randn(7, policy.outputs, generator=generator)
+
+
+def test_log_probability_and_entropy_equal_those_of_torch(space) -> None:
+    policy, parameters, outputs = made(space)
+    noise = policy.noise(np.random.default_rng(0), (7,))
+    raw = policy.sample_tensor(parameters, outputs, torch.from_numpy(noise))
+    parts = references(space, parameters, outputs)
+    columns = raw.unbind(1) if isinstance(space, spaces.MultiDiscrete) else [raw]
+    expected = sum(part.log_prob(column) for part, column in zip(parts, columns, strict=True))
+    torch.testing.assert_close(policy.log_probability(parameters, outputs, raw), expected)
+    torch.testing.assert_close(policy.entropy(parameters, outputs), sum(part.entropy() for part in parts))
+
+
+def test_divergence_equals_that_of_torch_and_is_none_from_itself(space) -> None:
+    policy, old_parameters, old = made(space)
+    _, new_parameters, new = made(space, seed=1)
+    pairs = zip(references(space, old_parameters, old), references(space, new_parameters, new), strict=True)
+    got = policy.kl((old_parameters, old), (new_parameters, new))
+    torch.testing.assert_close(got, sum(kl_divergence(*pair) for pair in pairs))
+    assert (got > 0).all()
+    torch.testing.assert_close(policy.kl((new_parameters, new), (new_parameters, new)), torch.zeros(7), rtol=0, atol=1e-6)
+
+
+def test_arrays_and_tensors_give_the_same_actions_of_the_space_and_back(space) -> None:
+    policy, parameters, outputs = made(space)
+    arrays = {name: tensor.numpy() for name, tensor in parameters.items()}
+    noise = policy.noise(np.random.default_rng(0), (7,))
+    for array, tensor in ((noise, torch.from_numpy(noise)), (None, None)):
+        raw = policy.sample(arrays, outputs.numpy(), array)
+        assert raw.shape == (7, *policy.raw_shape)
+        assert raw.dtype == policy.raw_dtype
+        np.testing.assert_allclose(raw, policy.sample_tensor(parameters, outputs, tensor).numpy(), rtol=1e-5, atol=1e-6)
+        actions = policy.to_space(raw)
+        assert all(space.contains(action) for action in actions)
+        np.testing.assert_allclose(policy.tensor_to_space(torch.from_numpy(raw)).numpy(), actions, rtol=1e-6)
+        if not isinstance(space, spaces.Box):
+            np.testing.assert_array_equal(policy.from_space(actions), raw)
+
+
+def test_stacked_outputs_are_sampled_like_each_alone(space) -> None:
+    policy = policy_for(space)
+    rng = np.random.default_rng(0)
+    outputs, noise = rng.normal(size=(3, 5, policy.outputs)).astype(np.float32), policy.noise(rng, (3, 5))
+    arrays = {name: rng.normal(size=(3, *shape)).astype(np.float32) for name, shape in policy.extra_shapes.items()}
+    stacked = policy.sample(arrays, outputs, noise)
+    for index in range(3):
+        alone = policy.sample({name: array[index] for name, array in arrays.items()}, outputs[index], noise[index])
+        np.testing.assert_array_equal(stacked[index], alone)
+
+
+@pytest.mark.parametrize("space", [MULTI, BITS])
+def test_samples_of_products_follow_the_probabilities(space) -> None:
+    policy = policy_for(space)
+    _, _, outputs = made(space)
+    raw = policy.sample({}, outputs.numpy()[:1], policy.noise(np.random.default_rng(0), (40_000,)))
+    if isinstance(space, spaces.MultiBinary):
+        np.testing.assert_allclose(raw.mean(0), outputs[0].sigmoid(), atol=0.01)
+        return
+    for column, part in zip(raw.T, references(space, {}, outputs[:1]), strict=True):
+        np.testing.assert_allclose(np.bincount(column) / 40_000, part.probs[0], atol=0.01)
+
+
+def test_spaces_without_a_policy_are_refused_by_the_name_of_the_agent() -> None:
+    with pytest.raises(DefinitionError, match="a2c needs a Discrete, MultiDiscrete"):
+        policy_for(spaces.Box(0, 3, (2,), np.int64), "a2c")

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from workers.rl.agents.shells.recurrent_state import RecurrentState
+
+
+def rows(*values: float) -> np.ndarray:
+    return np.array([[value, value] for value in values], np.float32)
+
+
+def test_states_of_training_go_on_and_begin_anew_where_an_episode_ended() -> None:
+    state = RecurrentState(2, 3)
+    assert np.array_equal(state.before(3, explore=True), rows(0, 0, 0))
+    state.after(rows(1, 2, 3), explore=True)
+    state.training_ended(np.array([False, True, False]))
+    assert np.array_equal(state.before(3, explore=True), rows(1, 0, 3))
+
+
+def test_states_of_another_count_are_no_states_of_training() -> None:
+    state = RecurrentState(2, 2)
+    state.after(rows(1, 2), explore=True)
+    assert np.array_equal(state.before(5, explore=True), rows(0, 0, 0, 0, 0))
+    state.after(rows(1, 2, 3, 4, 5), explore=True)
+    assert np.array_equal(state.before(2, explore=True), rows(1, 2))
+
+
+def test_a_greedy_action_counts_once_its_step_was_made() -> None:
+    state = RecurrentState(2, 2)
+    state.after(rows(7, 8), explore=True)
+    for _ in range(2):
+        assert np.array_equal(state.before(3, explore=False), rows(0, 0, 0))
+        state.after(rows(1, 2, 3), explore=False)
+    state.evaluation_stepped(np.array([False, True, False]))
+    assert np.array_equal(state.before(3, explore=False), rows(1, 0, 3))
+    assert np.array_equal(state.before(2, explore=True), rows(7, 8))
+    state.evaluation_begins()
+    assert np.array_equal(state.before(3, explore=False), rows(0, 0, 0))
+
+
+def test_what_is_handed_out_is_never_written_to() -> None:
+    state = RecurrentState(2, 2)
+    given = rows(1, 2)
+    state.after(given, explore=True)
+    held = state.before(2, explore=True)
+    state.training_ended(np.array([True, True]))
+    assert np.array_equal(held, rows(1, 2))
+    assert np.array_equal(given, rows(1, 2))
+
+
+def test_state_dict_round_trip_and_misfit() -> None:
+    first, second = RecurrentState(2, 2), RecurrentState(2, 2)
+    first.after(rows(1, 2), explore=True)
+    second.load_state_dict(first.state_dict())
+    assert np.array_equal(second.before(2, explore=True), rows(1, 2))
+    with pytest.raises(ValueError, match="do not fit"):
+        RecurrentState(2, 3).load_state_dict(first.state_dict())

@@ -1,0 +1,235 @@
+"""Actor-learners: exact grants, one state at rest, and what becomes of processes that fail."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+import tests.support.odd_envs  # noqa: F401 - registers
+from palestra.contract.definition import RlDefinition
+from palestra.contract.states import Cause
+from tests.support.orphans import check_end_with_parent
+from tests.support.trainings import Trained, definition, work_order
+from workers.assembly import actor_learners
+from workers.assembly.rl_parts import build_agent
+from workers.core.errors import DefinitionError
+from workers.core.rng import preserved_global_state
+from workers.core.shared_counter import SharedCount
+from workers.core.types import CollectPlan
+from workers.rl.agents.a3c import A3c
+from workers.rl.agents.a3c_shared import SharedA3c
+from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.collect.actor_learners import ActorLearner, ActorLearnerError, ActorLearners
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.factory import make_training_vector
+from workers.trainer_process.failures import describe_failure
+
+SEED = 3
+_actor_learner = actor_learners._actor_learner
+
+
+def with_odd_envs(*arguments: Any) -> ActorLearner:
+    """Is imported with this module, which registers environments, by the processes."""
+    return _actor_learner(*arguments)
+
+
+@pytest.fixture(autouse=True)
+def _odd_envs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actor_learners, "_actor_learner", with_odd_envs)
+
+
+def defined(processes: int = 1, env: str = "CartPole-v1", **kwargs: Any) -> RlDefinition:
+    document = {
+        "kind": "rl",
+        "name": "test",
+        "env": {"id": env, "kwargs": kwargs},
+        "agent": {"name": "a3c", "processes": processes, "hidden_sizes": [16], "learning_rate": 0.01},
+        "loop": {"env_steps": 1_000},
+    }
+    return RlDefinition.model_validate_json(json.dumps(document))
+
+
+def shared(definition: RlDefinition) -> SharedA3c:
+    env = make_training_vector(definition.env)
+    agent = build_agent(definition, env, SEED, "cpu")
+    env.close()
+    assert isinstance(agent, SharedA3c)
+    return agent
+
+
+def steps(count: int) -> CollectPlan:
+    return CollectPlan(vector_steps=count)
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearners]]:
+    """Starts actor-learners, and ends them."""
+    started: list[ActorLearners] = []
+
+    def start(definition: RlDefinition, agent: SharedA3c) -> ActorLearners:
+        started.append(actor_learners.build_actor_learners(definition, agent, SEED, "cpu", "eager"))
+        started[-1].wait()
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+        assert not any(psutil.pid_exists(pid) for pid in one.pids)
+
+
+def test_two_processes_make_exactly_the_env_steps_and_every_episode_is_told_once(opened: Any) -> None:
+    definition = defined(2, "OddWalk-v0", length=7)
+    agent = shared(definition)
+    begin = agent.parameters.clone()
+    learners = opened(definition, agent)
+    counts, ends, updates = [200, 13, 1, 400], [], [0, 0]
+    for count in counts:
+        experience = learners.collect(steps(count))
+        assert experience.env_steps == count
+        at = [end.vector_step for end in experience.episodes]
+        assert at == sorted(set(at))
+        assert not at or 0 <= at[0] <= at[-1] < count
+        assert [step for step, _ in experience.ends(100)] == [101 + step for step in at]
+        ends += experience.episodes
+        if len(experience.learnt) == 2:
+            updates = [total + report.updates for total, report in zip(updates, experience.learnt, strict=True)]
+    states = learners.state_dict()["processes"]
+    running = [int(state["collector"]["lengths"][0]) for state in states if not state["collector"]["over"][0]]
+    assert {(end.episode_length, end.terminated) for end in ends} == {(7, True)}
+    assert 7 * len(ends) + sum(running) == sum(counts)
+    assert {end.env_index for end in ends} == {0, 1}
+    assert min(updates) > 0
+    own = [state["learner"]["own"] for state in states]
+    assert not any(torch.equal(copy, begin) for copy in own)
+    assert any(torch.equal(copy, agent.parameters) for copy in own), "the last to learn has just copied what is shared"
+
+
+def test_a_process_learns_from_what_the_other_wrote() -> None:
+    definition, count = defined(2), SharedCount()
+    agent = shared(definition)
+    first, second = (member(definition, agent, count, index) for index in (0, 1))
+    begin = agent.parameters.clone()
+    _, _, report = first(("gather", 5, 0.01))
+    middle = agent.parameters.clone()
+    assert report.updates == 1
+    assert not torch.equal(begin, middle)
+    assert torch.equal(own_of(second), begin)
+    count.value = 0
+    second(("gather", 5, 0.0))
+    assert torch.equal(own_of(second), middle), "its update of step size 0 changed nothing, then it copied"
+    count.value = 0
+    second(("gather", 5, 0.01))
+    assert not torch.equal(agent.parameters, middle)
+    assert torch.equal(own_of(first), middle)
+
+
+def member(definition: RlDefinition, agent: SharedA3c, count: SharedCount, index: int) -> ActorLearner:
+    with preserved_global_state():
+        return actor_learners._actor_learner(definition.model_dump_json(), agent.shared, count, SEED, index, "eager")
+
+
+def own_of(one: ActorLearner) -> torch.Tensor:
+    return torch.from_numpy(one(("state",))["learner"]["own"]["$torch"])
+
+
+def test_one_process_does_what_a_plain_loop_does_however_it_is_cut(opened: Any) -> None:
+    definition = defined(1)
+    agent = shared(definition)
+    learners = opened(definition, agent)
+    gathered = [learners.collect(steps(count)) for count in (100, 33, 200)]
+    env = make_training_vector(definition.env)
+    plain: Any = A3c(definition.agent, env.single_observation_space, env.single_action_space, seed=SEED)  # type: ignore[arg-type]
+    actor = ForeignAgent(plain, num_envs=1, batch=False)
+    collector, ends = VectorCollector(env, actor, SEED), []
+    plain.learning_rate = agent.learning_rate
+    for _ in range(333):
+        experience = collector.collect(steps(1))
+        actor.observe(experience)
+        ends += experience.episodes
+    assert torch.equal(agent.parameters, plain.parameters)
+    assert torch.equal(agent.squares, plain.squares)
+    assert [(end.episode_return, end.terminated) for part in gathered for end in part.episodes] == [
+        (end.episode_return, end.terminated) for end in ends
+    ]
+    assert sum(one.updates for part in gathered for one in part.learnt) == plain.report().updates
+
+
+def test_the_learning_rate_reaches_the_processes_with_the_next_collect(opened: Any) -> None:
+    definition = defined(1)
+    agent = shared(definition)
+    learners = opened(definition, agent)
+    agent.learning_rate = 0.0
+    begin = agent.parameters.clone()
+    assert learners.collect(steps(60)).learnt[0].updates > 0
+    assert torch.equal(agent.parameters, begin)
+    agent.learning_rate = 0.01
+    learners.collect(steps(60))
+    assert not torch.equal(agent.parameters, begin)
+    with pytest.raises(ValueError, match="no episodes"):
+        learners.collect(CollectPlan(episodes=1))
+    with pytest.raises(ValueError, match="the state is of 2 actor-learners, here are 1"):
+        learners.restore({"processes": [{}, {}]})
+
+
+def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_it(opened: Any) -> None:
+    definition = defined(1, "OddRestless-v0", length=0)
+    learners = opened(definition, shared(definition))
+    learners.collect(steps(8))
+    state = learners.state_dict()
+    assert len(state["processes"][0]["learner"]["reward"]) == 3
+    report = learners.restore(state)
+    assert not report.exact
+    assert [code for code, _ in report.notes] == ["env_not_deterministic"]
+    assert len(learners.state_dict()["processes"][0]["learner"]["reward"]) == 0
+
+
+def test_a_process_that_raises_or_dies_is_an_error_that_names_it(opened: Any) -> None:
+    definition = defined(2, "OddBroken-v0")
+    broken = opened(definition, shared(definition))
+    with pytest.raises(ActorLearnerError, match=r"(?s)actor-learner [01] raised.*the robot fell over"):
+        broken.collect(steps(50))
+    assert len(broken.state_dict()["processes"]) == 2
+    definition = defined(1, "OddFull-v0")
+    full = opened(definition, shared(definition))
+    with pytest.raises(ActorLearnerError, match="No space left on device") as caught:
+        full.collect(steps(50))
+    assert describe_failure(caught.value)[0] is Cause.DISK_FULL
+    definition = defined(1, "OddFatal-v0", how="kill")
+    fatal = opened(definition, shared(definition))
+    with pytest.raises(ActorLearnerError, match=r"actor-learner 0 \(process \d+\) was ended by SIGKILL"):
+        fatal.collect(steps(50))
+    with pytest.raises(ActorLearnerError, match="no common state"):
+        fatal.state_dict()
+
+
+def test_processes_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Path) -> None:
+    definition = defined(2, "OddFatal-v0", how="hang")
+    agent = shared(definition)
+
+    def parent(tell: Callable[[tuple[int, ...]], None]) -> None:
+        learners = actor_learners.build_actor_learners(definition, agent, SEED, "cpu", "eager")
+        learners.wait()
+        tell(learners.pids)
+        learners.collect(steps(50))
+
+    check_end_with_parent(tmp_path / "pids", parent, 2)
+
+
+def test_losses_that_are_not_finite_end_the_run(tmp_path: Path) -> None:
+    document = definition("a3c", env={"id": "OddWalk-v0", "kwargs": {"length": 7, "nan_reward": True}})
+    document |= {"loop": {"env_steps": 5_000}, "evaluation": {"every_env_steps": None, "episodes": 1}}
+    document["hooks"] = [{"name": "nan_guard", "updates": 20}]
+    trained = Trained(work_order(document), tmp_path).run()
+    last = [record for record in trained.dumped() if record["type"] == "snapshot"][-1]
+    assert last["reason"] == "exception"
+    assert last["env_step"] < 5_000
+
+
+def test_a_gpu_is_refused() -> None:
+    definition = defined(1)
+    with pytest.raises(DefinitionError, match=r"resources\.gpus"):
+        actor_learners.build_actor_learners(definition, shared(definition), SEED, "cuda", "eager")

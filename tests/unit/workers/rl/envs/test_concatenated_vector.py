@@ -1,0 +1,53 @@
+"""Vectors stepped as one do what each does alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tests.support.odd_envs  # noqa: F401 - registers
+from palestra.contract.envs import AtariPreprocessing, EnvSpec
+from workers.rl.envs.cart_pole import CartPoleVector
+from workers.rl.envs.concatenated_vector import SideBySide, joined
+from workers.rl.envs.factory import make_vector
+from workers.rl.envs.learner_rewards import Heard, HeardVector
+
+EVERY = np.ones(4, np.bool_)
+
+
+def vectors(env_id: str, **options: Any) -> list[Any]:
+    return [make_vector(EnvSpec(id=env_id, num_envs=2, **options), runs=2) for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kind", "options"), [("CartPole-v1", CartPoleVector, {}), ("OddWalk-v0", SideBySide, {"kwargs": {"length": 7}})]
+)
+def test_each_vector_saves_the_episodes_that_the_whole_steps(env_id: str, kind: type, options: dict[str, Any]) -> None:
+    parts, alone = vectors(env_id, **options), vectors(env_id, **options)
+    whole = joined(parts)
+    assert isinstance(whole, kind)
+    assert whole.num_envs == 4
+    seen = whole.begin(EVERY, [1, 2, 3, 4])
+    for part, seeds in zip((slice(0, 2), slice(2, 4)), ([1, 2], [3, 4]), strict=True):
+        assert np.array_equal(seen[part], alone[part.start // 2].begin(EVERY[:2], seeds))
+    for step in range(5):
+        actions = np.array([step % 2, 1, 0, 1])
+        stepped = whole.advance(actions)
+        each = [vector.advance(own) for vector, own in zip(alone, (actions[:2], actions[2:]), strict=True)]
+        for column, own in zip(stepped, zip(*each, strict=True), strict=True):
+            assert np.array_equal(column, np.concatenate(own))
+    for part, own in zip(parts, alone, strict=True):
+        saved, expected = part.save_episodes(), own.save_episodes()
+        assert [one["hash"] for one in saved] == [one["hash"] for one in expected]
+        assert all(one.reproduced for one in own.restore_episodes(saved))
+
+
+def test_what_a_learner_hears_is_joined_too() -> None:
+    told = AtariPreprocessing(clip_rewards=True, terminal_on_life_loss=False)
+    whole = joined([HeardVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})])
+    assert isinstance(whole, Heard)
+    whole.begin(EVERY, [0] * 4)
+    whole.advance(np.ones(4, np.int64))
+    reward, terminated = whole.heard
+    assert reward.shape == terminated.shape == (4,)
+    assert np.abs(reward).max() <= 1.0

@@ -1,0 +1,282 @@
+"""Line 10: environments of installed distributions and of a worker's option `--import`, and whose code they are."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from palestra.contract.definition import (
+    BuiltinCode,
+    DistributionCode,
+    EntrypointCode,
+    GitCode,
+    ModuleCode,
+    read_definition,
+    with_environment,
+)
+from palestra.contract.envs import EnvSpec
+from palestra.contract.names import WORKER_IMPORTS
+from tests.support.distributions import install, install_environments
+from tests.support.trainings import Trained, definition, work_order
+from workers.assembly import registered_parts
+from workers.assembly.registry import check_code
+from workers.core import installed_code
+from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
+from workers.ipc.worker_imports import check_imports, hand_down
+from workers.rl.envs.env_sources import environment_code, register_sources
+from workers.rl.envs.factory import make_vector
+
+REGISTERS = """
+import gymnasium as gym
+gym.register("{id}", entry_point="tiny_envs.walk:Walk", max_episode_steps=9)
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory on Python's path, and everything that was registered is forgotten afterwards."""
+    before = dict(gym.registry)
+    directory = tmp_path / "site"
+    directory.mkdir()
+    monkeypatch.syspath_prepend(directory)
+    forget(before)
+    yield directory
+    forget(before)
+
+
+def forget(registry: dict[str, Any]) -> None:
+    for cached in (register_sources, installed_code.code_of_distribution, installed_code.code_of_module, registered_parts.discover):
+        cached.cache_clear()
+    gym.registry.clear()
+    gym.registry.update(registry)
+    for name in [name for name in sys.modules if name.split(".")[0] in {"tiny_envs", "tiny_agents", "loose", "corp", "other"}]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def again() -> Callable[[], None]:
+    """Forgets all that a fresh process would not know."""
+    builtin = {name: spec for name, spec in gym.registry.items() if name.startswith("palestra/") or "gymnasium." in str(spec.entry_point)}
+    return lambda: forget(builtin)
+
+
+def code(name: str) -> DistributionCode:
+    found = environment_code(name)
+    assert isinstance(found, DistributionCode)
+    return found
+
+
+def loose(site: Path, text: str = REGISTERS.format(id="Loose-v0")) -> Path:
+    install_environments(site)
+    (site / "loose.py").write_text(text)
+    return site / "loose.py"
+
+
+def test_environments_of_our_group_are_known_and_have_the_code_of_their_distribution(site: Path) -> None:
+    install_environments(site)
+    assert (code("tiny/Walk-v0").distribution, code("tiny/Walk-v0").version) == ("tiny-envs", "2.0")
+    assert code("tiny/Pole-v0") == code("tiny/Walk-v0"), "it is who registers that counts, not whose class it is"
+    env = make_vector(EnvSpec(id="tiny/Walk-v0", num_envs=2))
+    env.close()
+    assert env.single_observation_space == gym.spaces.Box(0, 1, (5,), np.float32)
+
+
+def test_a_changed_reward_is_other_code(site: Path, again: Callable[[], None]) -> None:
+    install_environments(site)
+    before = code("tiny/Walk-v0")
+    source = site / "tiny_envs" / "walk.py"
+    source.write_text(source.read_text().replace("REWARD = 1.0", "REWARD = 2.0"))
+    again()
+    after = code("tiny/Walk-v0")
+    assert (before.version, before.digest != after.digest) == (after.version, True)
+
+
+@pytest.mark.parametrize(
+    "name", ["CartPole-v1", "Pendulum-v1", "LunarLander-v3", "HalfCheetah-v5", "ALE/Pong-v5", "palestra/Recall-v0", "Nowhere-v0"]
+)
+def test_what_comes_with_gymnasium_ale_py_and_palestra_needs_no_code(site: Path, name: str) -> None:
+    """So that existing IDs stand."""
+    install_environments(site)
+    assert environment_code(name) is None
+    register_sources()
+    assert environment_code(name) is None, "also once the sources were run"
+
+
+def test_an_id_of_gymnasium_cannot_be_replaced(site: Path) -> None:
+    before = gym.registry["CartPole-v1"]
+    install_environments(site)
+    assert "would replace" in register_sources().left_out["CartPole-v1"]
+    assert gym.registry["CartPole-v1"] is before
+
+
+def test_the_group_of_gymnasium_gives_a_namespace(site: Path) -> None:
+    (site / "corp.py").write_text(
+        "import gymnasium as gym\ndef register():\n    gym.register('Walk-v3', entry_point='tiny_envs.walk:Walk')\n"
+    )
+    install_environments(site, groups="[gymnasium.envs]\ncorp = corp:register\n__root__ = tiny_envs:register\n")
+    assert register_sources().owners["corp/Walk-v3"] == "corp"
+    assert register_sources().owners["tiny/Walk-v0"] == "tiny_envs"
+    assert gym.envs.registration.current_namespace is None
+    assert code("corp/Walk-v3").distribution == "tiny-envs", "the distribution whose entry point names the module"
+
+
+def test_an_environment_belongs_to_the_module_that_registers_it_whoever_imports_that(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loose(site, "import tiny_envs\n" + REGISTERS.format(id="Loose-v0"))
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
+    metadata = next(site.glob("*.dist-info")) / "entry_points.txt"
+    metadata.write_text("[palestra.environments]\na = loose\nb = tiny_envs\n")
+    assert register_sources().owners == {name: "loose" if name == "Loose-v0" else "tiny_envs" for name in register_sources().owners}
+    assert {"Loose-v0", "tiny/Walk-v0"} <= set(register_sources().owners)
+
+
+def test_an_id_that_two_modules_register_is_nobodys(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loose(site, REGISTERS.format(id="tiny/Walk-v0"))
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
+    assert "loose and tiny_envs both register this id" in register_sources().left_out["tiny/Walk-v0"]
+    with pytest.raises(PartNotFoundError, match=r"env\.id tiny/Walk-v0 .*both register this id"):
+        make_vector(EnvSpec(id="tiny/Walk-v0"))
+
+
+def test_a_source_that_fails_leaves_the_others(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loose(site, "raise RuntimeError('no licence')")
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
+    assert register_sources().left_out["--import loose"] == "cannot be imported: RuntimeError: no licence"
+    assert "tiny/Walk-v0" in register_sources().owners
+
+
+def test_a_module_of_no_distribution_has_a_digest_of_its_sources(
+    site: Path, monkeypatch: pytest.MonkeyPatch, again: Callable[[], None]
+) -> None:
+    file = loose(site)
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
+    before = environment_code("Loose-v0")
+    assert isinstance(before, ModuleCode)
+    assert before.module == "loose"
+    file.write_text(file.read_text() + "# changed\n")
+    again()
+    assert environment_code("Loose-v0") != before
+
+
+def test_a_definition_names_only_modules_that_the_administrator_allows(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loose(site)
+    with pytest.raises(
+        PartNotFoundError, match=r"env\.id loose:Loose-v0: this worker may not import loose; it imports none.*--import loose"
+    ):
+        make_vector(EnvSpec(id="loose:Loose-v0"))
+    assert "loose" not in sys.modules
+    monkeypatch.setenv(WORKER_IMPORTS, "loose")
+    env = make_vector(EnvSpec(id="loose:Loose-v0"))
+    env.close()
+    assert environment_code("loose:Loose-v0") == environment_code("Loose-v0")
+
+
+def test_what_an_agents_package_registers_is_known_without_the_agent(site: Path) -> None:
+    install(site, agents={"mine": "other:factory"}, groups="")
+    install_environments(site, groups="")
+    (site / "other.py").write_text(REGISTERS.format(id="Other-v0") + "def factory(parameters, context): ...\n")
+    assert code("Other-v0").distribution == "tiny-agents"
+
+
+def test_it_is_made_in_processes_of_its_own_too(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_environments(site)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
+    env = make_vector(EnvSpec(id="tiny/Walk-v0", num_envs=2, vectorization="async"))
+    try:
+        assert env.single_observation_space.shape == (5,)
+    finally:
+        env.close()
+
+
+def test_faults_name_the_field(site: Path) -> None:
+    install_environments(site)
+    with pytest.raises(DefinitionError, match=r"env\.id tiny/Words-v0, observation_space: Text spaces cannot be stored"):
+        make_vector(EnvSpec(id="tiny/Words-v0"))
+    with pytest.raises(DefinitionError, match=r"env\.id tiny/Given-v0 cannot be made with env\.kwargs \{\}: TypeError"):
+        make_vector(EnvSpec(id="tiny/Given-v0"))
+    make_vector(EnvSpec(id="tiny/Given-v0", kwargs={"length": 3})).close()
+
+
+def walk(**changes: Any) -> dict[str, Any]:
+    return definition(env={"id": "tiny/Walk-v0"}, **changes)
+
+
+def test_a_worker_refuses_an_environment_of_other_code_unless_that_is_allowed(site: Path) -> None:
+    install_environments(site)
+    document = read_definition(json.dumps(walk()))
+    mine = code("tiny/Walk-v0")
+    assert check_code(document, BuiltinCode(environment=mine)) is None
+    older = BuiltinCode(environment=mine.model_copy(update={"digest": "0" * 64}))
+    loose = BuiltinCode(environment=ModuleCode(module="loose", digest="0" * 64))
+    for other in (BuiltinCode(), older, loose):
+        told = (
+            r"made with built-in parts.*this worker has built-in parts and an environment of tiny-envs 2\.0 .*submit the definition again"
+        )
+        with pytest.raises(CodeChangedError, match=told):
+            check_code(document, other)
+    assert check_code(document, older, allow_change=True) == BuiltinCode(environment=mine)
+    with pytest.raises(CodeChangedError):
+        check_code(document, loose, allow_change=True)
+    with pytest.raises(CodeChangedError, match="this worker has built-in parts:"):
+        check_code(read_definition(json.dumps(definition())), BuiltinCode(environment=mine))
+    with pytest.raises(CodeChangedError, match="the work tree at aaaaaaaaaaaa"):
+        check_code(document, GitCode(kind="git", head="a" * 40))
+
+
+def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site: Path) -> None:
+    install(site)
+    install_environments(site)
+    document = read_definition(json.dumps({**walk(), "agent": {"name": "hill_climber"}}))
+    agent = registered_parts.discover("agents").parts["hill_climber"].code
+    both = with_environment(agent, code("tiny/Walk-v0"))
+    check_code(document, both)
+    with pytest.raises(
+        CodeChangedError, match=r"made with tiny-agents 1\.2\.0 \(digest \w+\), this worker has .* and an environment of tiny-envs"
+    ):
+        check_code(document, agent)
+    with pytest.raises(CodeChangedError, match="made with built-in parts"):
+        check_code(document, BuiltinCode(environment=code("tiny/Walk-v0")))
+    one = EntrypointCode(kind="entrypoint", **code("tiny/Walk-v0").model_dump(exclude={"kind"}))
+    assert with_environment(one, code("tiny/Walk-v0")) == one, "the ID of an agent and an environment of one package stands"
+
+
+def test_it_trains_to_its_end(site: Path, tmp_path: Path) -> None:
+    install_environments(site)
+    order = work_order(walk(loop={"env_steps": 300, "epoch_env_steps": 100}))
+    trained = Trained(order, tmp_path / "run").run()
+    finals = [row for row in trained.points() if row[0] == "evaluation" and row[-1]]
+    assert len(finals) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a-b", "not the name of a module"),
+        ("os; x", "not the name"),
+        ("", "not the name"),
+        ("nowhere_at_all", "Python finds no module 'nowhere_at_all'"),
+    ],
+)
+def test_the_option_is_checked_without_an_import(name: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        check_imports([name])
+
+
+def test_a_module_of_the_working_directory_is_found_by_trainers(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They work elsewhere."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "loose.py").write_text("")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.syspath_prepend(tmp_path / "here")
+    environ = {"PYTHONPATH": "/first"}
+    hand_down(check_imports(["loose", "json", "loose"]), environ)
+    assert environ == {WORKER_IMPORTS: "loose,json", "PYTHONPATH": os.pathsep.join(["/first", str(tmp_path / "here")])}
+    assert "loose" not in sys.modules
+    untouched: dict[str, str] = {}
+    hand_down((), untouched)
+    assert untouched == {}

@@ -1,0 +1,133 @@
+"""Vector environments and the way back into an episode."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tests.support.odd_envs  # noqa: F401 - registers
+from palestra.contract.envs import EnvSpec
+from workers.core.errors import DefinitionError, EnvironmentFailedError, PartNotFoundError
+from workers.rl.envs.factory import make_vector
+
+
+def spec(name: str, **options: Any) -> EnvSpec:
+    return EnvSpec(id=name, **options)
+
+
+def begun(vector: Any) -> Any:
+    return vector.begin(np.ones(vector.num_envs, np.bool_), list(range(10, 10 + vector.num_envs))).copy()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_a_time_limit_truncates_and_a_terminal_state_does_not(vectorization: str) -> None:
+    vector = make_vector(spec("OddWalk-v0", num_envs=2, kwargs={"length": 3}, max_episode_steps=3, vectorization=vectorization))
+    longer = make_vector(spec("OddWalk-v0", num_envs=1, max_episode_steps=2))
+    begun(vector)
+    for _ in range(3):
+        _, reward, terminated, truncated = vector.advance(np.array([1, 2]))
+    assert reward.tolist() == [1.0, 2.0]
+    assert terminated.tolist() == [True, True]
+    assert truncated.tolist() == [True, True]
+    begun(longer)
+    longer.advance(np.array([0]))
+    assert [flag.tolist() for flag in longer.advance(np.array([0]))[2:]] == [[False], [True]]
+    vector.close()
+    longer.close()
+
+
+def test_an_ended_slot_stays_as_it_is_until_its_reset() -> None:
+    vector = make_vector(spec("OddWalk-v0", num_envs=2, kwargs={"length": 2}))
+    begun(vector)
+    vector.advance(np.array([1, 1]))
+    observation = vector.advance(np.array([1, 1]))[0].copy()
+    again = vector.advance(np.array([2, 2]))
+    assert np.array_equal(again[0], observation)
+    assert again[1].tolist() == [0.0, 0.0]
+    vector.begin(np.array([True, False]), [99, 0])
+    after = vector.advance(np.array([2, 2]))
+    assert after[1].tolist() == [2.0, 0.0]
+    assert after[2].tolist() == [False, True]
+    vector.close()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_the_same_seed_begins_the_same_episode(vectorization: str) -> None:
+    vector = make_vector(spec("CartPole-v1", num_envs=2, vectorization=vectorization))
+    first = begun(vector)
+    vector.begin(np.ones(2, np.bool_), [10, 99])
+    second = vector.begin(np.array([False, True]), [0, 11])
+    assert np.array_equal(first, second)
+    vector.close()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "OddSelfSaving-v0"])
+def test_a_running_episode_is_found_again(name: str, vectorization: str) -> None:
+    made = spec(name, num_envs=2, vectorization=vectorization)
+    vector, other = make_vector(made), make_vector(made)
+    begun(vector)
+    space = vector.single_action_space
+    space.seed(3)
+    for _ in range(7):
+        observation = vector.advance(np.stack([np.asarray(space.sample()) for _ in range(2)]))[0]
+    restored = other.restore_episodes(vector.save_episodes())
+    assert all(result.reproduced for result in restored)
+    assert np.array_equal(np.stack([result.observation for result in restored]), observation)
+    actions = np.stack([np.asarray(space.sample()) for _ in range(2)])
+    if name != "OddSelfSaving-v0":
+        assert all(np.array_equal(a, b) for a, b in zip(vector.advance(actions), other.advance(actions), strict=True))
+    else:
+        assert other.advance(actions)[0][:, 1].tolist() == [8.0, 8.0]
+    vector.close()
+    other.close()
+
+
+def test_an_environment_that_does_not_repeat_itself_is_found_out() -> None:
+    vector, other = (make_vector(spec("OddRestless-v0", num_envs=2)) for _ in range(2))
+    begun(vector)
+    vector.advance(np.array([0, 0]))
+    restored = other.restore_episodes(vector.save_episodes())
+    assert [result.reproduced for result in restored] == [False, False]
+    assert [result.observation for result in restored] == [None, None]
+
+
+def test_an_ended_episode_needs_no_way_back() -> None:
+    vector, other = (make_vector(spec("OddWalk-v0", kwargs={"length": 1})) for _ in range(2))
+    begun(vector)
+    vector.advance(np.array([0]))
+    assert other.restore_episodes(vector.save_episodes()) == [(None, True)]
+
+
+def test_what_an_environment_raises_is_told_as_its_failure() -> None:
+    vector = make_vector(spec("OddBroken-v0"))
+    begun(vector)
+    vector.advance(np.array([0]))
+    vector.advance(np.array([0]))
+    with pytest.raises(EnvironmentFailedError, match="step 3: ValueError: the robot fell over"):
+        vector.advance(np.array([0]))
+
+
+@pytest.mark.parametrize(
+    ("made", "error", "text"),
+    [
+        (spec("CartPole-v999"), PartNotFoundError, "not an environment of this worker"),
+        (spec("Nowhere-v0"), PartNotFoundError, "not an environment of this worker"),
+        (spec("CartPole-v1", kwargs={"gravity": 1.0}), DefinitionError, "env.kwargs"),
+        (spec("OddWordy-v0"), DefinitionError, "env.id OddWordy-v0, observation_space: Text spaces, here a.0, cannot be part"),
+    ],
+)
+def test_what_cannot_be_made_says_why(made: EnvSpec, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make_vector(made)
+
+
+def test_it_is_a_gymnasium_vector_environment() -> None:
+    vector: Any = make_vector(spec("CartPole-v1", num_envs=3))
+    observation, _ = vector.reset(seed=5)
+    assert vector.observation_space.contains(observation)
+    stepped = vector.step(np.array([0, 1, 0]))
+    assert stepped[0].shape == (3, 4)
+    assert np.array_equal(vector.reset(seed=[5, 6, 7], options={"reset_mask": np.array([True, False, True])})[0][1], stepped[0][1])
+    assert vector.metadata["autoreset_mode"].value == "Disabled"
+    vector.close()

@@ -1,0 +1,68 @@
+"""What the learner hears of a game, and that returns stay those of the game."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from palestra.contract.envs import AtariPreprocessing
+from tests.support.line_env import Line
+from workers.core.types import CollectPlan
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.caller_envs import as_vector
+from workers.rl.envs.learner_rewards import HeardVector
+
+
+class Playing:
+    """Always does nothing."""
+
+    def act(self, observation: Any, *, explore: bool) -> Any:
+        assert explore
+        return np.zeros(len(observation), np.int64)
+
+
+class Ale:
+    """Loses a life at each third frame of a game of 7."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+
+    def lives(self) -> int:
+        return 3 - self.line.at // 3
+
+
+def game(reward: float) -> Any:
+    line: Any = Line((7,), reward)
+    line.ale = Ale(line)
+    return line
+
+
+def collected(plan: CollectPlan, **told: Any) -> Any:
+    env = HeardVector(as_vector([game(5.0), game(-0.5)]), AtariPreprocessing(**told))
+    return VectorCollector(env, Playing(), seed=1).collect(plan)
+
+
+@pytest.mark.parametrize("plan", [CollectPlan(vector_steps=14), CollectPlan(env_steps=28, whole_episodes=True)])
+def test_clipped_rewards_and_lost_lives_are_heard_and_returns_stay_raw(plan: CollectPlan) -> None:
+    experience = collected(plan, terminal_on_life_loss=True)
+    assert experience.reward.tolist() == [[1.0, -0.5]] * 14
+    assert np.flatnonzero(experience.terminated[:, 0]).tolist() == [2, 5, 6, 9, 12, 13]
+    assert not experience.truncated.any()
+    assert [(end.episode_return, end.episode_length) for end in experience.episodes] == [(35.0, 7), (-3.5, 7)] * 2
+
+
+def test_either_can_be_left_out() -> None:
+    experience = collected(CollectPlan(vector_steps=14), clip_rewards=False)
+    assert experience.reward.tolist() == [[5.0, -0.5]] * 14
+    assert np.flatnonzero(experience.terminated[:, 0]).tolist() == [6, 13]
+
+
+def test_a_life_lost_before_a_resume_is_not_lost_again() -> None:
+    first, second = (HeardVector(as_vector([game(1.0), game(1.0)]), AtariPreprocessing(terminal_on_life_loss=True)) for _ in range(2))
+    first.begin(np.ones(2, np.bool_), [1, 2])
+    for _ in range(3):
+        first.advance(np.zeros(2, np.int64))
+    assert first.heard[1].tolist() == [True, True]
+    assert all(one.reproduced for one in second.restore_episodes(first.save_episodes()))
+    second.advance(np.zeros(2, np.int64))
+    assert second.heard[1].tolist() == [False, False]

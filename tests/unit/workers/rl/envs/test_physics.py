@@ -1,0 +1,45 @@
+"""Environments of Box2D and MuJoCo: seeds repeat episodes, and a running one is found again."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from palestra.contract.envs import EnvSpec
+from workers.rl.envs.factory import make_rendered, make_vector
+
+NAMES = ["LunarLander-v3", "HalfCheetah-v5", "Hopper-v5", "Pendulum-v1", "BipedalWalker-v3"]
+BOTH = np.ones(2, np.bool_)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_seed_repeats_the_episode_and_a_running_one_is_found_again(name: str) -> None:
+    vector, other = (make_vector(EnvSpec(id=name, num_envs=2)) for _ in range(2))
+    space = vector.single_action_space
+    space.seed(1)
+    chosen = [np.stack([np.asarray(space.sample()) for _ in range(2)]) for _ in range(40)]
+    other.begin(BOTH, [1, 2])
+    other.advance(chosen[0])
+    first = [vector.begin(BOTH, [7, 8]).copy()] + [vector.advance(one)[0].copy() for one in chosen[:8]]
+    second = [other.begin(BOTH, [7, 8]).copy()] + [other.advance(one)[0].copy() for one in chosen[:8]]
+    assert np.array_equal(first, second)
+    other.begin(BOTH, [3, 4])
+    restored = other.restore_episodes(vector.save_episodes())
+    assert all(one.reproduced for one in restored)
+    for one in chosen[8:]:  # a slot that ends stays as it is in both
+        assert all(np.array_equal(a, b) for a, b in zip(vector.advance(one), other.advance(one), strict=True))
+    vector.close()
+    other.close()
+
+
+def test_mujoco_warns_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_vector(EnvSpec(id="HalfCheetah-v5")).close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_box2d_draws_can_be_filmed() -> None:
+    env = make_rendered(EnvSpec(id="LunarLander-v3"))
+    env.reset(seed=1)
+    assert np.asarray(env.render()).shape == (400, 600, 3)
+    env.close()

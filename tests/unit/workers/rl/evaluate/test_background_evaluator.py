@@ -1,0 +1,111 @@
+"""The evaluating process: same results, of the state that was asked about, and what happens when it dies or fails."""
+
+import functools
+import os
+import signal
+import time
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+from workers.core.errors import DefinitionError
+from workers.core.types import EvaluationResult, OwnFiles, StateTree
+from workers.engine.clock import StillClock
+from workers.rl.evaluate.background_evaluator import BackgroundEvaluator, EvaluatorLostError
+from workers.rl.evaluate.vector_evaluator import summarise
+
+pytestmark = pytest.mark.processes
+
+
+class Scale:
+    """Its evaluation is its weight times the env_steps."""
+
+    def __init__(self, weight: float = 0.0) -> None:
+        self.weight = torch.tensor([weight])
+
+    def state_dict(self) -> StateTree:
+        return {"weight": self.weight, "names": ["a"], "pair": (1, 2.0)}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        assert state["names"] == ["a"]
+        self.weight = state["weight"]
+
+
+class Product:
+    def __init__(self, agent: Scale, fault: str) -> None:
+        self.agent = agent
+        self.fault = fault
+
+    def evaluate(self, clock: Any) -> EvaluationResult:
+        if self.fault == "raises":
+            raise ValueError("the robot fell over")
+        if self.fault == "dies" or (self.fault == "dies once" and not os.environ.get("PALESTRA_TEST_DIED")):
+            os._exit(7)
+        if self.fault == "slow":
+            time.sleep(0.5)
+        return summarise([float(self.agent.weight) * clock.env_steps], [1], os.getpid())
+
+    def close(self) -> None:
+        pass
+
+
+def build(fault: str = "") -> Any:
+    agent = Scale()
+    return agent, Product(agent, fault)
+
+
+def clock(env_steps: int) -> StillClock:
+    return StillClock(env_steps, 0, 0, 0, 0, 0.0)
+
+
+def test_it_evaluates_the_state_that_was_asked_about_and_training_goes_on() -> None:
+    agent = Scale(2.0)
+    evaluator = BackgroundEvaluator(functools.partial(build, "slow"), agent)
+    evaluator.begin(clock(10))
+    agent.weight += 100
+    assert evaluator.finished(wait=False) is None
+    result = evaluator.finished(wait=True)
+    assert result is not None
+    assert (result.mean, result.seed != os.getpid()) == (20.0, True)
+    assert evaluator.finished(wait=True) is None
+    assert evaluator.evaluate(clock(3)).mean == 306.0
+    evaluator.close()
+    assert not psutil.pid_exists(result.seed)
+
+
+def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
+    evaluator = BackgroundEvaluator(functools.partial(build, "raises"), Scale(1.0))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="fell over") as caught:
+            evaluator.evaluate(clock(1))
+        assert "In the evaluating process" in caught.value.__notes__[0]
+    evaluator.close()
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_started_anew_and_asked_again() -> None:
+    evaluator = BackgroundEvaluator(functools.partial(build, "slow"), Scale(2.0))
+    first = evaluator.evaluate(clock(1)).seed
+    evaluator.begin(clock(5))
+    os.kill(first, signal.SIGKILL)
+    result = evaluator.finished(wait=True)
+    assert result is not None
+    assert (result.mean, result.seed != first) == (10.0, True)
+    evaluator.close()
+
+
+@pytest.mark.slow
+def test_one_that_always_dies_is_an_error() -> None:
+    evaluator = BackgroundEvaluator(functools.partial(build, "dies"), Scale())
+    with pytest.raises(EvaluatorLostError, match="status 7"):
+        evaluator.evaluate(clock(1))
+    evaluator.close()
+
+
+def test_an_agent_with_files_of_its_own_is_refused() -> None:
+    agent: Any = Scale()
+    agent.state_dict = lambda: {"files": OwnFiles(lambda _: None)}
+    with pytest.raises(DefinitionError, match="continuous_eval"):
+        BackgroundEvaluator(build, agent).begin(clock(1))

@@ -1,0 +1,102 @@
+"""Evaluation: fairness, budgets, statistics, and that it disturbs nothing."""
+
+import random
+from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tests.support.odd_envs  # noqa: F401 - registers
+from palestra.contract.envs import EnvSpec
+from workers.core.rng import global_state
+from workers.rl.envs.factory import make_vector
+from workers.rl.evaluate.vector_evaluator import EvaluationBudget, VectorEvaluator, fixed_seed, success_rate, summarise, training_seeds
+
+CLOCK: Any = SimpleNamespace(env_steps=100, updates=7)
+
+
+class Greedy:
+    """Chooses 1, and draws from every global generator."""
+
+    def act(self, observation: Any, *, explore: bool) -> Any:
+        assert not explore
+        random.random()
+        np.random.rand()  # noqa: NPY002
+        torch.rand(1)
+        return np.ones(len(observation), np.int64)
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def evaluator(num_envs: int = 1, seed: int = 5, **budget: Any) -> VectorEvaluator:
+    env = make_vector(EnvSpec(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True}))
+    agent: Any = Greedy()
+    return VectorEvaluator(env, agent, EvaluationBudget(**budget), fixed_seed(seed))
+
+
+@pytest.mark.parametrize("budget", [{"episodes": 9}, {"steps": 40}, {"steps": 41}, {"steps": 1}, {"episodes": 1}])
+@pytest.mark.parametrize("num_envs", [2, 3, 8])
+def test_several_environments_give_the_result_of_one(budget: dict[str, int], num_envs: int) -> None:
+    assert evaluator(num_envs, **budget).evaluate(CLOCK) == evaluator(1, **budget).evaluate(CLOCK)
+
+
+def test_steps_drop_the_unfinished_episode() -> None:
+    whole = evaluator(episodes=6).evaluate(CLOCK)
+    until = sum(whole.lengths[:4])
+    assert evaluator(steps=until).evaluate(CLOCK).lengths == whole.lengths[:4]
+    assert evaluator(steps=until - 1).evaluate(CLOCK).lengths == whole.lengths[:3]
+    partial = evaluator(steps=1).evaluate(CLOCK)
+    assert (partial.partial, partial.lengths, partial.returns) == (True, (1,), (1.0,))
+
+
+@pytest.mark.parametrize(("num_envs", "vectorization"), [(1, "sync"), (4, "sync"), (2, "async")])
+def test_the_success_rate_is_the_share_of_the_counted_episodes(num_envs: int, vectorization: str) -> None:
+    spec = EnvSpec(id="OddJudged-v0", num_envs=num_envs, kwargs={"random_length": True}, vectorization=vectorization)
+    agent: Any = Greedy()
+    judged = VectorEvaluator(make_vector(spec), agent, EvaluationBudget(episodes=9), fixed_seed(5))
+    result = judged.evaluate(CLOCK)
+    judged.close()
+    assert result.success_rate == sum(length > 6 for length in result.lengths) / 9
+    assert 0 < result.success_rate < 1
+    assert evaluator(episodes=3).evaluate(CLOCK).success_rate is None
+    assert success_rate([None, True, False, None]) == 0.25
+
+
+def test_the_statistics() -> None:
+    result = summarise([1.0, 2.0, 6.0], [3, 4, 8], 0)
+    assert (result.mean, result.median, result.min, result.max) == (3.0, 2.0, 1.0, 6.0)
+    assert result.stdev == pytest.approx(7**0.5)
+    assert (result.length_mean, result.length_median, result.length_min, result.length_max) == (5.0, 4.0, 3.0, 8.0)
+    assert summarise([4.0], [1], 0).stdev == 0.0
+    assert np.isnan(summarise([1.0, float("nan")], [1, 1], 0).mean)
+    assert summarise([1.0, float("inf")], [1, 1], 0).max == float("inf")
+
+
+def test_it_disturbs_no_generator() -> None:
+    made = evaluator(2, episodes=3)
+    before = global_state()
+    made.evaluate(CLOCK)
+    after = global_state()
+    assert np.array_equal(before["python"]["words"], after["python"]["words"])
+    assert np.array_equal(before["numpy"]["keys"], after["numpy"]["keys"])
+    assert before["numpy"]["position"] == after["numpy"]["position"]
+    assert torch.equal(before["torch"]["cpu"], after["torch"]["cpu"])
+
+
+def test_seeds_during_training_change_with_the_clock_and_repeat_after_a_resume() -> None:
+    rule = training_seeds(3)
+    later: Any = SimpleNamespace(env_steps=200, updates=7)
+    assert rule(CLOCK) == training_seeds(3)(CLOCK)
+    assert len({rule(CLOCK), rule(later), training_seeds(4)(CLOCK)}) == 3
+    assert evaluator(seed=5, episodes=5).evaluate(CLOCK) == evaluator(seed=5, episodes=5).evaluate(later)
+    assert evaluator(seed=5, episodes=5).evaluate(CLOCK).lengths != evaluator(seed=6, episodes=5).evaluate(CLOCK).lengths
+
+
+@pytest.mark.parametrize("budget", [{}, {"episodes": 1, "steps": 1}])
+def test_a_budget_is_episodes_or_steps(budget: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="exactly one"):
+        EvaluationBudget(**budget)

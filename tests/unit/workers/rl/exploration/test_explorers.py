@@ -1,0 +1,175 @@
+import numpy as np
+import pytest
+
+from workers.core.errors import DefinitionError
+from workers.core.rng import derive_generator
+from workers.rl.exploration.additive_noise import AdditiveGaussian, AdditiveOrnsteinUhlenbeck, Bounds, Wandering
+from workers.rl.exploration.boltzmann import Boltzmann
+from workers.rl.exploration.epsilon_greedy import ConstantEpsilonGreedy, EpsilonGreedy, ExponentialEpsilonGreedy, LinearEpsilonGreedy
+from workers.rl.exploration.protocol import Explorer, Greedy
+from workers.rl.exploration.random_blocks import STEPS
+from workers.rl.exploration.schedules import Constant, Exponential, Linear
+
+
+def generator(seed: int = 0) -> np.random.Generator:
+    return derive_generator(seed, "agent/explore")
+
+
+WIDE = Bounds(-100.0, 100.0)
+CASES = {
+    "greedy": lambda seed: Greedy(),
+    "constant": lambda seed: ConstantEpsilonGreedy(0.3, actions=4, generator=generator(seed)),
+    "linear": lambda seed: LinearEpsilonGreedy(start=1.0, end=0.1, decay_steps=500, actions=4, generator=generator(seed)),
+    "exponential": lambda seed: ExponentialEpsilonGreedy(start=1.0, end=0.1, decay=0.99, actions=4, generator=generator(seed)),
+    "boltzmann": lambda seed: Boltzmann(Linear(2.0, 0.5, 300), generator=generator(seed)),
+    "gaussian": lambda seed: AdditiveGaussian(Linear(1.0, 0.1, 300), generator=generator(seed)),
+    "ou": lambda seed: AdditiveOrnsteinUhlenbeck(0.3, generator=generator(seed), wandering=Wandering(at_mu=False)),
+}
+DISCRETE = {"greedy", "constant", "linear", "exponential"}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return request.param
+
+
+def greedy_for(case: str, count: int):
+    return np.arange(count) % 4 if case in DISCRETE else np.linspace(-1, 1, count * 4, dtype=np.float32).reshape(count, 4)
+
+
+def history(explorer: Explorer, greedy, steps: range) -> list:
+    actions = []
+    for step in steps:
+        actions.append(explorer.explore(greedy, step * len(greedy)))
+        explorer.reset(np.arange(len(greedy)) == step % 7)
+    return actions
+
+
+def test_input_is_left_alone_and_actions_are_of_its_kind(case) -> None:
+    explorer, greedy = CASES[case](0), greedy_for(case, 3)
+    kept = greedy.copy()
+    for actions in history(explorer, greedy, range(20)):
+        assert actions.dtype == (np.int64 if explorer.needs_values else greedy.dtype)
+        assert actions.shape == (greedy.shape[:1] if explorer.needs_values else greedy.shape)
+    assert np.array_equal(greedy, kept)
+    assert all(name.startswith("explore/") for name in explorer.metrics(10))
+
+
+@pytest.mark.parametrize("at", [0, 1, 100, STEPS - 1, STEPS, STEPS + 1, 2 * STEPS])
+def test_a_loaded_explorer_goes_on_with_the_same_draws(case, at) -> None:
+    greedy = greedy_for(case, 2)
+    first, second = CASES[case](0), CASES[case](9)
+    history(second, greedy, range(3))
+    history(first, greedy, range(at))
+    second.load_state_dict(first.state_dict())
+    steps = range(at, at + 300)
+    assert all(np.array_equal(one, other) for one, other in zip(history(first, greedy, steps), history(second, greedy, steps), strict=True))
+    assert case == "greedy" or str(first.state_dict()) == str(second.state_dict())
+
+
+def test_another_number_of_environments_begins_another_block(case) -> None:
+    one, other = CASES[case](0), CASES[case](0)
+    for explorer in (one, other):
+        history(explorer, greedy_for(case, 2), range(5))
+    other.load_state_dict(one.state_dict())
+    pairs = zip(history(one, greedy_for(case, 5), range(9)), history(other, greedy_for(case, 5), range(9)), strict=True)
+    assert all(np.array_equal(first, second) for first, second in pairs)
+
+
+def test_blocks_of_very_many_environments_are_shorter() -> None:
+    explorer = ConstantEpsilonGreedy(1.0, actions=4, generator=generator())
+    actions = history(explorer, np.zeros(40_000, np.int64), range(4))
+    assert np.bincount(np.concatenate(actions)) / 160_000 == pytest.approx([0.25] * 4, abs=0.01)
+    assert explorer.draws.block[0].shape == (1, 40_000)
+
+
+def test_a_state_from_before_there_were_blocks_can_be_loaded() -> None:
+    first, second = (ConstantEpsilonGreedy(0.5, actions=4, generator=generator()) for _ in range(2))
+    first.load_state_dict({"generator": first.state_dict()["generator"]})
+    greedy = np.zeros(3, np.int64)
+    assert np.array_equal(history(first, greedy, range(9)), history(second, greedy, range(9)))
+
+
+def test_schedules_by_hand() -> None:
+    assert [Constant(0.3)(step) for step in (0, 10)] == [0.3, 0.3]
+    assert [Linear(1.0, 0.0, 4)(step) for step in (0, 1, 4, 9)] == [1.0, 0.75, 0.0, 0.0]
+    assert Linear(1.0, 0.2, 0)(0) == 0.2
+    assert [Exponential(1.0, 0.2, 0.5)(step) for step in (0, 1, 2, 3, 9)] == [1.0, 0.5, 0.25, 0.2, 0.2]
+    with pytest.raises(DefinitionError, match="in \\(0, 1\\)"):
+        Exponential(1.0, 0.1, 1.0)
+
+
+def test_where_no_action_is_replaced_the_greedy_ones_come_back() -> None:
+    explorer, greedy = ConstantEpsilonGreedy(0.1, actions=4, generator=generator()), np.full(1, 7)
+    same = [explorer.explore(greedy, 0) is greedy for _ in range(5000)]
+    assert np.mean(same) == pytest.approx(0.9, abs=0.02)
+
+
+def test_epsilon_greedy_draws_as_many_numbers_whatever_comes_of_them() -> None:
+    never, always = (EpsilonGreedy(Linear(at, at, 1), actions=4, generator=generator()) for at in (0.0, 1.0))
+    greedy = np.zeros(3, np.int64)
+    history(never, greedy, range(100))
+    history(always, greedy, range(100))
+    assert str(never.state_dict()) == str(always.state_dict())
+
+
+def test_boltzmann_takes_actions_in_proportion_to_the_exponential_of_their_value() -> None:
+    explorer = Boltzmann(0.5, generator=generator())
+    values = np.tile(np.float32([[1.0, 0.5, -1.0]]), (30_000, 1))
+    actions = np.concatenate(history(explorer, values, range(2)))
+    expected = np.exp(np.array([2.0, 1.0, -2.0]))
+    assert np.bincount(actions) / 60_000 == pytest.approx(expected / expected.sum(), abs=0.01)
+    assert explorer.metrics(0) == {"explore/temperature": 0.5}
+
+
+def test_boltzmann_near_zero_is_greedy_and_zero_is_refused() -> None:
+    explorer = Boltzmann(1e-6, generator=generator())
+    assert explorer.explore(np.float32([[1.0, 2.0, 0.0]]), 0).tolist() == [1]
+    with pytest.raises(DefinitionError, match="above 0"):
+        Boltzmann(0.0, generator=generator())
+
+
+def test_gaussian_noise_has_its_scale_and_stays_within_bounds() -> None:
+    explorer = AdditiveGaussian(0.2, generator=generator(), bounds=WIDE)
+    noise = explorer.explore(np.full((50_000, 2), 3.0, np.float32), 0) - 3
+    assert noise.mean() == pytest.approx(0, abs=0.005)
+    assert noise.std() == pytest.approx(0.2, rel=0.02)
+    bounded = AdditiveGaussian(5.0, generator=generator(), bounds=Bounds(np.array([-1.0, 0.0]), np.array([1.0, 2.0])))
+    actions = np.concatenate(history(bounded, np.zeros((10, 2), np.float64), range(50)))
+    assert actions.dtype == np.float64
+    assert actions.min(0).tolist() == [-1, 0]
+    assert actions.max(0).tolist() == [1, 2]
+
+
+def test_ornstein_uhlenbeck_noise_by_hand() -> None:
+    wandering = Wandering(theta=0.25, mu=0.5)
+    explorer = AdditiveOrnsteinUhlenbeck(0.3, generator=generator(), wandering=wandering, bounds=None)
+    normal = generator().standard_normal((STEPS, 2, 3), dtype=np.float32)
+    at = np.full((2, 3), 0.5)
+    greedy = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    for step in range(50):
+        at = at + 0.25 * (0.5 - at) + 0.3 * normal[step]
+        np.testing.assert_allclose(explorer.explore(greedy, step), greedy + at, rtol=1e-4, atol=1e-5)
+        if step == 20:
+            explorer.reset(np.array([False, True]))
+            at[1] = 0.5
+
+
+def test_ornstein_uhlenbeck_noise_comes_back_and_spreads_as_the_theory_says() -> None:
+    for at_mu in (True, False):
+        explorer = AdditiveOrnsteinUhlenbeck(0.3, generator=generator(), wandering=Wandering(at_mu=at_mu), bounds=None)
+        noise = np.stack(history_without_resets(explorer, np.zeros((2000, 1), np.float32), 60))
+        spread = 0.3 / np.sqrt(2 * 0.15 - 0.15**2)
+        assert noise[-1].std() == pytest.approx(spread, rel=0.06)
+        assert noise[0].std() == pytest.approx(0.3 if at_mu else spread, rel=0.06)
+        assert np.corrcoef(noise[-2].ravel(), noise[-1].ravel())[0, 1] == pytest.approx(0.85, abs=0.03)
+
+
+def history_without_resets(explorer: Explorer, greedy, steps: int) -> list:
+    return [explorer.explore(greedy, step) for step in range(steps)]
+
+
+def test_greedy_keeps_the_very_actions() -> None:
+    greedy = np.arange(3)
+    assert Greedy().explore(greedy, 0) is greedy
+    assert Greedy().metrics(0) == {}

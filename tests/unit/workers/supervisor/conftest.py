@@ -1,0 +1,170 @@
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palestra.contract.names import new_id
+from palestra.contract.work_order import WorkOrder
+from workers.ipc.attempt_directory import AttemptDirectory, read_json
+from workers.ipc.process_tree import tree
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from scripted_server import ScriptedServer  # noqa: E402
+
+TOKEN = "attempt-token-that-nobody-sees"
+
+
+def wait_for(question: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (answer := question()):
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+    return answer
+
+
+def make_work_order(**changes: Any) -> WorkOrder:
+    definition = {
+        "kind": "rl",
+        "schema_version": 2,
+        "name": "test",
+        "env": {"id": "CartPole-v1"},
+        "agent": {"name": "dqn"},
+        "loop": {"env_steps": 1000},
+    }
+    document = {
+        "attempt_id": new_id("att"),
+        "attempt_number": 1,
+        "job_id": new_id("job"),
+        "experiment_id": "test-0",
+        "schedule": "train",
+        "definition": definition,
+        "code": {"kind": "builtin"},
+        "resources": {},
+        "limits": {"grace_seconds": 5},
+        "runs": [{"run_id": new_id("run"), "seed": 1, "fence": 1}],
+        **changes,
+    }
+    return WorkOrder.model_validate_json(json.dumps(document))
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    scripted = ScriptedServer()
+    scripted.start()
+    yield scripted
+    scripted.stop()
+
+
+class Supervised:
+    """A real supervisor with a real fake trainer."""
+
+    def __init__(self, state: Path, server: ScriptedServer, mode: str, **changes: Any) -> None:
+        self.order = make_work_order(**changes)
+        self.directory = AttemptDirectory(state / "attempts" / self.order.attempt_id)
+        self.directory.create(self.order.model_dump_json().encode())
+        self.server = server
+        self.slot = os.open(state / "slot.lock", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(self.slot, fcntl.LOCK_EX)
+        self.slot_path = state / "slot.lock"
+        self.environ = {
+            **os.environ,
+            "PYTHONPATH": str(HERE),
+            "PALESTRA_TEST_TRAINER": mode,
+            "PALESTRA_BROKER_URL": "redis://:secret@x",
+            "MY_API_TOKEN": "secret",
+        }
+
+    def start(self) -> None:
+        read_end, write_end = os.pipe()
+        command = [
+            sys.executable,
+            "-m",
+            "workers.supervisor",
+            "--attempt-dir",
+            str(self.directory.root),
+            "--trainer-module",
+            "fake_trainer",
+        ]
+        places = ["--ready-fd", str(write_end), "--slot-fd", str(self.slot), "--gpus", "0,1"]
+        starter = subprocess.Popen(
+            [*command, *places], stdin=subprocess.PIPE, pass_fds=(write_end, self.slot), env=self.environ, start_new_session=True
+        )
+        os.close(write_end)
+        os.close(self.slot)
+        assert starter.stdin is not None
+        starter.stdin.write(json.dumps({"server": self.server.url, "token": TOKEN, "renew_seconds": 0.3}).encode())
+        starter.stdin.close()
+        assert starter.wait(20) == 0, "the first process leaves at once"
+        with os.fdopen(read_end, "rb") as ready:
+            assert ready.read() == b"ready\n", self.log()
+
+    def log(self) -> str:
+        return self.directory.supervisor_log.read_text() if self.directory.supervisor_log.exists() else ""
+
+    def signal(self, number: signal.Signals) -> None:
+        identity = self.directory.supervisor()
+        assert identity is not None
+        assert identity.send(number)
+
+    def is_gone(self) -> bool:
+        identity = self.directory.supervisor()
+        return identity is not None and not identity.is_alive()
+
+    def processes(self) -> set[int]:
+        trainer = self.directory.trainer()
+        return set(tree(self.directory.mark, trainer.pid if trainer else None))
+
+    def slot_is_free(self) -> bool:
+        descriptor = os.open(self.slot_path, os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    def wait_for_step(self, step: int) -> None:
+        wait_for(lambda: read_json(self.directory.progress).get("env_step", 0) >= step, f"step {step}\n{self.log()}")
+
+    def wait_for_end(self, seconds: float = 30.0) -> dict[str, Any]:
+        """Waits for the supervisor's end and returns the report that the server got."""
+        wait_for(self.is_gone, f"the supervisor ends\n{self.log()}", seconds)
+        assert not self.processes()
+        wait_for(self.slot_is_free, "the slot is free", 5)
+        assert len(self.server.releases) == 1, self.log()
+        assert self.directory.released.exists()
+        report: dict[str, Any] = self.server.releases[0]["report"]
+        return report
+
+    def kill_everything(self) -> None:
+        identity = self.directory.supervisor()
+        if identity is not None:
+            identity.send(signal.SIGKILL)
+        for process in tree(self.directory.mark, None).values():
+            process.send(signal.SIGKILL)
+
+
+@pytest.fixture
+def supervise(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., Supervised]]:
+    started: list[Supervised] = []
+
+    def start(mode: str = "train", **changes: Any) -> Supervised:
+        supervised = Supervised(tmp_path, server, mode, **changes)
+        started.append(supervised)
+        supervised.start()
+        return supervised
+
+    yield start
+    for supervised in started:
+        supervised.kill_everything()

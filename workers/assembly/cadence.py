@@ -1,0 +1,48 @@
+"""What a schedule makes of a definition's cadence. Pure."""
+
+import copy
+from dataclasses import replace
+from typing import Final
+
+from palestra.contract.names import Schedule
+from workers.core.protocols import Trigger
+from workers.core.types import Unit
+from workers.engine.budget import Budget
+from workers.engine.parts import Bounds, Cadence
+from workers.engine.triggers import Every
+
+_ROUNDS: Final = 10
+"""Rounds of a budget whose definition does not evaluate before its end."""
+_UNBOUNDED_ROUND: Final = 1_000
+"""env_steps of a round where only episodes are bounded."""
+
+
+def cadence_for(schedule: Schedule, cadence: Cadence) -> Cadence:
+    """Returns a definition's cadence as a job of a schedule follows it."""
+    if schedule is Schedule.CONTINUOUS_TRAIN_AND_EVALUATE:
+        return in_rounds(cadence)
+    return of_test(cadence) if schedule is Schedule.TEST else cadence
+
+
+def in_rounds(cadence: Cadence) -> Cadence:
+    """Returns a cadence of rounds, each closed by an evaluation and a snapshot at its exact end; the budget cuts the last one short.
+
+    A round is as long as the distance between two evaluations; without one a tenth of the budget.
+    """
+    length = _round(cadence.budget) if cadence.evaluation is None else cadence.evaluation
+    return replace(cadence, evaluation=length, evaluate_during_episode=True, snapshot=copy.copy(length))
+
+
+def of_test(cadence: Cadence) -> Cadence:
+    """Returns a cadence that ends with the first update, one evaluation and one snapshot."""
+    budget = Budget({Unit.UPDATES: 1})
+    return replace(cadence, budget=budget, epoch=None, evaluation=None, final_evaluation=True, snapshot=None, save_best=False)
+
+
+def _round(budget: Bounds) -> int | Trigger:
+    bounds = budget.bounds if isinstance(budget, Budget) else {}
+    for unit in (Unit.ENV_STEPS, Unit.UPDATES):
+        if unit in bounds:
+            length = max(1, int(bounds[unit]) // _ROUNDS)
+            return length if unit is Unit.ENV_STEPS else Every(length, unit)
+    return _UNBOUNDED_ROUND

@@ -1,0 +1,206 @@
+"""What this machine can train: run as a program of its own, since it imports gymnasium and registered parts and the worker must not.
+
+python -m workers.assembly.catalogue        prints a Catalogue as JSON; what was left out is told on the error stream
+"""
+
+import contextlib
+import importlib.util
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, get_args
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from palestra.contract.agents import BUILTIN_AGENTS
+from palestra.contract.agents.actions import ACTION_SPACES, ActionKind
+from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
+from palestra.contract.names import ExportFormat, Schedule
+from palestra.contract.work_order import AgentDescription, Catalogue, EnvironmentDescription, PartDescription, SpaceDescription
+from workers.assembly.registered_parts import Kind, RegisteredPart, discover
+from workers.export.onnx import missing_packages
+from workers.ipc.json_log import LEFT_OUT
+from workers.ipc.worker_imports import allowed_imports
+from workers.rl.envs.env_sources import environment_code, register_sources
+from workers.rl.envs.factory import is_game, log_mujoco
+
+_ALL_SPACES: Final = get_args(ActionKind)
+_ARRAY_SPACES: Final[Mapping[ActionKind, type[gymnasium.Space[Any]]]] = {
+    "box": gymnasium.spaces.Box,
+    "multi_discrete": gymnasium.spaces.MultiDiscrete,
+    "multi_binary": gymnasium.spaces.MultiBinary,
+}
+_PACKAGES: Final = {"sb3": "stable_baselines3"}
+"""What a built-in agent needs beside the worker's own packages; without it the agent is not offered."""
+
+
+def make_catalogue() -> Catalogue:
+    """Returns what this interpreter can import and make."""
+    environments = _environments()  # first: agents may register some when they are imported, which would then have no owner
+    return Catalogue(
+        agents=(*_builtin_agents(), *_registered_agents()),
+        model_functions=_functions("model_functions", MODEL_FUNCTIONS),
+        input_functions=_functions("input_functions", INPUT_FUNCTIONS),
+        environments=environments,
+        schedules=tuple(Schedule),
+        imports=allowed_imports(),
+        export_formats=_export_formats(),
+    )
+
+
+def _export_formats() -> tuple[ExportFormat, ...]:
+    return tuple(name for name in get_args(ExportFormat) if name != "onnx" or not missing_packages())
+
+
+def _builtin_agents() -> tuple[AgentDescription, ...]:
+    described = {"agents": [{"name": name, "action_spaces": ACTION_SPACES[name]} for name in BUILTIN_AGENTS if _has_package(name)]}
+    return Catalogue.model_validate_json(json.dumps(described)).agents
+
+
+def _has_package(name: str) -> bool:
+    return name not in _PACKAGES or importlib.util.find_spec(_PACKAGES[name]) is not None
+
+
+def _registered_agents() -> Iterator[AgentDescription]:
+    for part in _registered("agents", BUILTIN_AGENTS):
+        with _told_if_left_out(part.name):
+            yield _describe_agent(part)
+
+
+def _describe_agent(part: RegisteredPart) -> AgentDescription:
+    with contextlib.redirect_stdout(sys.stderr):
+        factory = part.load()
+        document = {
+            "name": part.name,
+            "action_spaces": [space for space in getattr(factory, "action_spaces", _ALL_SPACES) if space in _ALL_SPACES],
+            "parameters_schema": _schema_of(factory),
+            "code": part.code.model_dump(mode="json"),
+        }
+    return AgentDescription.model_validate_json(json.dumps(document))
+
+
+def _functions(kind: Kind, builtin: Mapping[str, dict[str, Any]]) -> tuple[PartDescription, ...]:
+    described = [PartDescription(name=name, parameters_schema=schema) for name, schema in builtin.items()]
+    for part in _registered(kind, builtin):
+        with _told_if_left_out(part.name), contextlib.redirect_stdout(sys.stderr):
+            described.append(PartDescription(name=part.name, parameters_schema=_schema_of(part.load()), code=part.code))
+    return tuple(described)
+
+
+def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
+    """Yields the registered parts of a kind that have a name of their own."""
+    found = discover(kind)
+    for name, reason in found.left_out.items():
+        _tell(name, reason)
+    for name in sorted(found.parts):
+        if name in taken:
+            _tell(name, "a built-in part has this name: rename it")
+        else:
+            yield found.parts[name]
+
+
+def _schema_of(factory: Any) -> dict[str, Any]:
+    """Returns the JSON Schema that a factory gives as `parameters_schema`, else that of its model `Parameters`, else one for anything."""
+    model = getattr(factory, "Parameters", None)
+    if hasattr(factory, "parameters_schema") or model is None:
+        return dict(getattr(factory, "parameters_schema", {}))
+    return dict(model.model_json_schema())
+
+
+@contextlib.contextmanager
+def _told_if_left_out(name: str) -> Iterator[None]:
+    """A part that cannot be described is not offered; the others are."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises
+        _tell(name, f"{type(error).__name__}: {error}")
+
+
+def _tell(name: str, reason: str) -> None:
+    sys.stderr.write(f"{LEFT_OUT}{name}: {' '.join(reason.split())[:500]}\n")
+
+
+def _environments() -> tuple[EnvironmentDescription, ...]:
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    gymnasium.logger.min_level = gymnasium.logger.ERROR + 1
+    sources = register_sources()
+    for name, reason in sources.left_out.items():
+        _tell(name, reason)
+    log_mujoco()
+    described: dict[str, EnvironmentDescription | None] = {}
+    for name, spec in list(gymnasium.registry.items()):
+        if name in sources.owners:
+            with _told_if_left_out(name):
+                described[name] = _describe_registered(spec)
+        else:
+            described[name] = _describe_game(spec) if is_game(spec) else _describe(spec)
+    return tuple(sorted((found for found in described.values() if found is not None), key=lambda found: found.id))
+
+
+def _describe_registered(spec: EnvSpec) -> EnvironmentDescription:
+    """Makes an environment of a source once. One that needs arguments is offered without its spaces.
+
+    Raises:
+        Exception: Whatever its import or its constructor raises.
+    """
+    code = environment_code(spec.id)
+    described = EnvironmentDescription(id=spec.id, max_episode_steps=spec.max_episode_steps, code=code)
+    try:
+        made = _make_and_describe(spec)
+    except TypeError as error:
+        if "required" not in str(error):
+            raise
+        return described
+    return made.model_copy(update={"code": code})
+
+
+def _describe_game(spec: EnvSpec) -> EnvironmentDescription | None:
+    """Describes a game without loading its ROM, which takes a sixth of a second; of a game's many ids the two in use are offered."""
+    if not spec.id.startswith("ALE/") and not spec.id.endswith("NoFrameskip-v4"):
+        return None
+    return EnvironmentDescription(id=spec.id, action_space=SpaceDescription(kind="discrete", dtype="int64"))
+
+
+def _describe(spec: EnvSpec) -> EnvironmentDescription | None:
+    """Makes the environment once; one whose own dependencies are missing cannot be offered."""
+    if spec.id.split("/")[0] in {"phys2d", "tabular"}:
+        return None
+    try:
+        return _make_and_describe(spec)
+    except Exception:  # noqa: BLE001 - whatever an environment's import or constructor raises
+        return None
+
+
+def _make_and_describe(spec: EnvSpec) -> EnvironmentDescription:
+    with contextlib.redirect_stdout(sys.stderr):
+        environment: gymnasium.Env[Any, Any] = gymnasium.make(spec.id)
+    try:
+        return EnvironmentDescription(
+            id=spec.id,
+            observation_space=_space(environment.observation_space),
+            action_space=_space(environment.action_space),
+            max_episode_steps=spec.max_episode_steps,
+        )
+    finally:
+        environment.close()
+
+
+def _space(space: gymnasium.Space[Any]) -> SpaceDescription:
+    match space:
+        case gymnasium.spaces.Discrete():
+            return SpaceDescription(kind="discrete", n=int(space.n), dtype=str(space.dtype))
+        case gymnasium.spaces.Dict() | gymnasium.spaces.Tuple():
+            return SpaceDescription(kind="dict" if isinstance(space, gymnasium.spaces.Dict) else "tuple")
+    for kind, known in _ARRAY_SPACES.items():
+        if isinstance(space, known):
+            shape = tuple(int(size) for size in space.shape or ())
+            return SpaceDescription(kind=kind, shape=shape, dtype=str(space.dtype))
+    return SpaceDescription(kind="other")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(make_catalogue().model_dump_json())

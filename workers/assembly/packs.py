@@ -1,0 +1,58 @@
+"""Makes packs of the parts of several runs of one definition."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from workers.assembly.part_set import PartSet
+from workers.rl.agents.packs.pack import Pack, Packable
+from workers.rl.agents.shells.replay_agent import ReplayAgent
+from workers.rl.agents.shells.rollout_agent import RolloutAgent
+from workers.rl.collect.pack_collector import PackCollector
+from workers.rl.collect.vector_collector import VectorCollector
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSets:
+    """The parts of several runs, some of which share the steps that can be made for all at once."""
+
+    sets: list[PartSet]
+    leave: Callable[[int], None]
+    """To be told which run has ended, before another one goes on."""
+
+
+def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
+    """Returns parts that act and learn as one batch with those that stand at the same place, where agent and collector can.
+
+    Args:
+        sets: Freshly built, of one definition and different seeds.
+        starts: Where each run stands; compared.
+    """
+    packed, packs = list(sets), dict[int, tuple[Pack, int]]()
+    for members in _groups(sets, starts):
+        pack = Pack([cast("Packable", sets[index].agent) for index in members], sets[members[0]].compile)
+        collector = PackCollector(pack, [cast("VectorCollector", sets[index].collector) for index in members])
+        for place, index in enumerate(members):
+            packed[index] = replace(sets[index], agent=pack.members[place], collector=collector.members[place])
+            packs[index] = pack, place
+
+    def leave(index: int) -> None:
+        if index in packs:
+            pack, place = packs[index]
+            pack.leave(place)
+
+    return PackedSets(packed, leave)
+
+
+def _groups(sets: Sequence[PartSet], starts: Sequence[object]) -> list[list[int]]:
+    groups: dict[object, list[int]] = {}
+    for index, (parts, start) in enumerate(zip(sets, starts, strict=True)):
+        if _packable(parts):
+            groups.setdefault(start, []).append(index)
+    return [members for members in groups.values() if len(members) > 1]
+
+
+def _packable(parts: PartSet) -> bool:
+    agent = parts.agent
+    steps_alike = isinstance(agent, ReplayAgent | RolloutAgent) and agent.collect_plan.episodes is None
+    return steps_alike and not hasattr(agent, "observe_evaluation") and isinstance(parts.collector, VectorCollector)

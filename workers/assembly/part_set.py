@@ -1,0 +1,34 @@
+"""What a kind of definition brings to a training."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from workers.core.protocols import Agent, Collector, Evaluator, Hook, OwnLoop
+from workers.core.types import CompileMode
+from workers.engine.parts import Cadence
+
+
+class ClosableEvaluator(Evaluator, Protocol):
+    """An evaluator that owns what it evaluates on."""
+
+    def close(self) -> None:
+        """Lets go of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartSet:
+    """The parts that depend on the kind of definition."""
+
+    agent: Agent
+    collector: Collector
+    hooks: tuple[Hook, ...]
+    cadence: Cadence
+    window_env_steps: int
+    """Length of the recorder's windows."""
+    resume_exact: bool
+    """Whether parts and settings allow a bit-exact resume on a CPU."""
+    compile: CompileMode = "eager"
+    """How the agent's updates run."""
+    own_loop: OwnLoop | None = None
+    """The loop of an agent that trains by itself; `None` where the engine's is the only one."""

@@ -1,0 +1,63 @@
+"""Settings of the process that make a run repeatable."""
+
+import contextlib
+import ctypes
+import os
+import platform
+from typing import Final
+
+import gymnasium
+import numpy as np
+import torch
+
+import palestra
+from palestra.contract.options import Resources
+from workers.core.rng import seed_global
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+"""Parameters of glibc's `mallopt`."""
+_MAPPED_BYTES: Final = 32 << 20
+"""Size from which on memory is the system's again once it is freed; the most that glibc allows."""
+_KEPT_BYTES: Final = 128 << 20
+"""Most freed memory that is kept."""
+
+
+def prepare_process(resources: Resources, seed: int) -> str:
+    """Sets threads, memory, arithmetic, deterministic algorithms and the global seeds; returns the torch device to train on."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    device = "cuda" if resources.gpus and torch.cuda.is_available() else "cpu"
+    torch.set_num_threads(resources.cpu_threads)
+    # Adam's moments of units that have died decay to denormal numbers, with which a processor calculates a hundred times as long.
+    torch.set_flush_denormal(True)
+    # `use_deterministic_algorithms` would import the compiler, which takes as long as the rest of torch: see update_runner.py.
+    torch.set_deterministic_debug_mode("error" if device == "cpu" else "warn")
+    torch.backends.cudnn.benchmark = False
+    _keep_freed_memory()
+    seed_global(seed)
+    return device
+
+
+def _keep_freed_memory() -> None:
+    """Keeps what an update of a few million parameters frees for the next one: new pages to clear are a tenth of its time."""
+    with contextlib.suppress(AttributeError):  # no glibc
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+        library.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions that a bit-exact resume depends on."""
+    return {
+        "palestra": palestra.__version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),  # else a process that it is sent to loads torch for it
+        "numpy": np.__version__,
+        "gymnasium": gymnasium.__version__,
+        "cuda": torch.version.cuda or "",
+    }
+
+
+def device_name(device: str) -> str:
+    """Returns what a device is."""
+    return torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()

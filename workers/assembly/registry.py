@@ -1,0 +1,190 @@
+"""Names of parts and the factories behind them: the built-in ones, and those that installed distributions register."""
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, ValidationError
+
+from palestra.contract.agents import BuiltinAgent, RegisteredAgent
+from palestra.contract.definition import (
+    AnyCode,
+    BuiltinCode,
+    DistributionCode,
+    EntrypointCode,
+    GitCode,
+    ModuleCode,
+    RlDefinition,
+    SupervisedDefinition,
+    shown_code,
+    with_environment,
+)
+from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
+from palestra.contract.wording import summary
+from workers.assembly.registered_parts import Kind, RegisteredPart, discover
+from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
+from workers.core.protocols import Agent, AgentFactory
+from workers.core.types import AgentContext
+from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.envs.env_sources import environment_code
+
+AGENTS: Final[Mapping[str, str]] = {
+    "dqn": "workers.rl.agents.dqn:build",
+    "c51": "workers.rl.agents.c51:build",
+    "iqn": "workers.rl.agents.iqn:build",
+    "rainbow": "workers.rl.agents.rainbow:build",
+    "drqn": "workers.rl.agents.drqn:build",
+    "ppo": "workers.rl.agents.ppo:build",
+    "a2c": "workers.rl.agents.a2c:build",
+    "a3c": "workers.rl.agents.a3c_shared:build",
+    "reinforce": "workers.rl.agents.reinforce:build",
+    "trpo": "workers.rl.agents.trpo:build",
+    "recurrent_ppo": "workers.rl.agents.recurrent_ppo:build",
+    "sac": "workers.rl.agents.sac:build",
+    "td3": "workers.rl.agents.td3:build",
+    "ddpg": "workers.rl.agents.ddpg:build",
+    "naf": "workers.rl.agents.naf:build",
+    "cem": "workers.rl.agents.cem:build",
+    "sb3": "workers.rl.agents.sb3.build:build",
+}
+"""`module:function` of each agent, imported when one is needed: its parameters are declared in `palestra.contract.agents`."""
+
+_OWN_METHODS: Final = ("act", "observe", "learn", "state_dict", "load_state_dict", "metrics", "eval_mode")
+
+
+def make_agent(parameters: BuiltinAgent | RegisteredAgent, context: AgentContext) -> Agent:
+    """Returns a fresh agent.
+
+    Raises:
+        PartNotFoundError: If there is none of the name here, or it cannot be imported.
+        DefinitionError: If its parameters do not fit, or what its factory returns is no agent.
+    """
+    if not isinstance(parameters, RegisteredAgent):
+        return agent_factory(parameters.name)(parameters, context)
+    part = registered_part("agents", parameters.name)
+    factory = part.load()
+    return _as_agent(factory(_parameters_for(factory, parameters), context), context, part)
+
+
+def agent_factory(name: str) -> AgentFactory:
+    """Returns the factory of a built-in agent.
+
+    Raises:
+        PartNotFoundError: If there is none, or it cannot be imported.
+    """
+    target = AGENTS.get(name)
+    if target is None:
+        raise PartNotFoundError(f"no agent is called {name!r} here; there are {', '.join(sorted(AGENTS))}")
+    module, _, function = target.partition(":")
+    try:
+        return cast("AgentFactory", getattr(importlib.import_module(module), function))
+    except (ImportError, AttributeError) as error:
+        raise PartNotFoundError(f"the agent {name!r} cannot be imported: {error}") from error
+
+
+def registered_part(kind: Kind, name: str) -> RegisteredPart:
+    """Returns a part that an installed distribution registers.
+
+    Raises:
+        PartNotFoundError: If there is none.
+    """
+    found = discover(kind)
+    if name in found.left_out:
+        raise PartNotFoundError(f"{name!r} cannot be used on this worker: {found.left_out[name]}")
+    if name not in found.parts:
+        known = ", ".join(sorted(found.parts)) or "none"
+        raise PartNotFoundError(f"no installed distribution registers {name!r} under palestra.{kind}; there are {known}")
+    return found.parts[name]
+
+
+def check_code(definition: RlDefinition | SupervisedDefinition, code: AnyCode, *, allow_change: bool = False) -> AnyCode | None:
+    """Refuses a definition whose registered parts or environment are not the very code that the experiment was made with.
+
+    Args:
+        definition: Names the parts.
+        code: What the experiment was made with.
+        allow_change: Whether another version or digest of the same distributions will do.
+
+    Returns:
+        The code that is here, where it is not `code`.
+
+    Raises:
+        CodeChangedError: If name, version or digest of a distribution differ, or a part or the environment is not installed here any more.
+        DefinitionError: If the definition names none.
+        PartNotFoundError: If a part is not installed here.
+    """
+    parts = _installed(definition, code)
+    if not parts and isinstance(code, EntrypointCode):
+        raise DefinitionError(f"the experiment was made with parts of {code.distribution}, but its definition names none")
+    here = _code_here(definition, parts, code)
+    if here == code:
+        return None
+    if not allow_change or _origins(here) != _origins(code):
+        raise CodeChangedError(
+            f"the experiment was made with {shown_code(code)}, this worker has {shown_code(here)}: put the code back on the "
+            "workers of the pool and resume the run, resume it with --allow-code-change, or submit the definition again to make "
+            "an experiment with this code"
+        )
+    return here
+
+
+def _code_here(definition: RlDefinition | SupervisedDefinition, parts: Sequence[RegisteredPart], code: AnyCode) -> AnyCode:
+    """Returns the code that is installed: of several parts that of the first one that differs from the experiment's."""
+    made = with_environment(code, None)
+    here = next((part.code for part in parts if part.code != made), made)
+    environment = environment_code(definition.env.id) if isinstance(definition, RlDefinition) else None
+    if isinstance(here, GitCode) and environment is not None:
+        return BuiltinCode(environment=environment)
+    return with_environment(here, environment)
+
+
+def _origins(code: AnyCode) -> tuple[str | None, ...]:
+    """Returns the names of the distributions or modules."""
+    environment = None if isinstance(code, GitCode) else code.environment
+    of_environment = environment.module if isinstance(environment, ModuleCode) else None
+    of_environment = environment.distribution if isinstance(environment, DistributionCode) else of_environment
+    return code.kind, code.distribution if isinstance(code, EntrypointCode) else None, of_environment
+
+
+def _installed(definition: RlDefinition | SupervisedDefinition, code: AnyCode) -> list[RegisteredPart]:
+    try:
+        return list(_registered_parts(definition))
+    except PartNotFoundError as error:
+        if not isinstance(code, EntrypointCode):
+            raise
+        raise CodeChangedError(f"the experiment was made with {shown_code(code)}, and here {error}") from error
+
+
+def _registered_parts(definition: RlDefinition | SupervisedDefinition) -> Iterator[RegisteredPart]:
+    if isinstance(definition, RlDefinition):
+        if isinstance(definition.agent, RegisteredAgent):
+            yield registered_part("agents", definition.agent.name)
+        return
+    if definition.estimator.name not in MODEL_FUNCTIONS:
+        yield registered_part("model_functions", definition.estimator.name)
+    for part in (definition.train_input, definition.evaluation_input):
+        if part.name not in INPUT_FUNCTIONS:
+            yield registered_part("input_functions", part.name)
+
+
+def _parameters_for(factory: Any, parameters: RegisteredAgent) -> Any:
+    """Returns an instance of the factory's `Parameters`, where it has such a model, else the plain object."""
+    model = getattr(factory, "Parameters", None)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return dict(parameters.parameters)
+    try:
+        return model.model_validate(parameters.parameters)
+    except ValidationError as error:
+        raise DefinitionError(f"agent.parameters do not fit {parameters.name!r}: {summary(error, 'parameters')}") from error
+
+
+def _as_agent(made: Any, context: AgentContext, part: RegisteredPart) -> Agent:
+    if hasattr(made, "collect_plan") and all(callable(getattr(made, name, None)) for name in _OWN_METHODS):
+        return cast("Agent", made)
+    serial = callable(getattr(made, "act", None)) and callable(getattr(made, "observe", None))
+    try:
+        wrapped = ForeignAgent(made, num_envs=context.num_envs, batch=context.num_envs > 1 or not serial)
+    except (TypeError, ValueError) as error:
+        where = f"{part.code.distribution} {part.code.version}"
+        raise DefinitionError(f"what the factory {part.name!r} of {where} returned cannot be trained: {error}") from error
+    return cast("Agent", wrapped)

@@ -1,0 +1,183 @@
+"""The parts of reinforcement learning, built from a definition."""
+
+import functools
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import torch
+
+from palestra.contract.agents import A3cParameters, RegisteredAgent, Sb3Parameters
+from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
+from palestra.contract.options import Resources
+from workers.assembly.actor_learners import build_actor_learners
+from workers.assembly.compile_mode import compile_mode, most_updates
+from workers.assembly.part_set import PartSet
+from workers.assembly.registry import make_agent
+from workers.core.errors import DefinitionError
+from workers.core.protocols import Agent, Collector, Hook, OwnLoop
+from workers.core.types import AgentContext, CompileMode, Unit
+from workers.engine.budget import Budget
+from workers.engine.parts import Cadence
+from workers.hooks.guards import NanGuardHook, SuccessHook
+from workers.hooks.learning_rate import LearningRateHook
+from workers.recording.metric_windows import window_length
+from workers.rl.agents.a3c_shared import SharedA3c
+from workers.rl.collect.agent_driven_collector import OwnLoopCollector
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.factory import make_goal_rule, make_training_vector, make_vector
+from workers.rl.envs.vector import EpisodeVector, array_layout
+from workers.rl.evaluate.train_data_evaluator import TrainDataEvaluator
+from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
+
+EVALUATION_ENVS = 8
+"""Most copies of the evaluation environment that are stepped together."""
+
+
+def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack, resources: Resources, *, runs: int = 1) -> PartSet:
+    """Returns the parts of a training, one of `runs` in a pack; whatever has to be closed is put on the stack.
+
+    Raises:
+        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit the action space.
+        PartNotFoundError: If a part is not to be had here.
+    """
+    env = _opened(stack, make_training_vector(definition.env, runs))
+    agent = build_agent(definition, env, seed, device)
+    mode = compile_mode(resources.compile, device, most_updates(definition, agent.learn_schedule))
+    if mode != "eager":
+        agent = build_agent(definition, env, seed, device, mode)
+    if definition.export.formats and not getattr(agent, "exportable", True):
+        raise DefinitionError(f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export out")
+    collector, own_loop = _collector(definition, env, agent, seed)
+    if isinstance(agent, SharedA3c):
+        collector = build_actor_learners(definition, agent, seed, device, mode)
+        stack.callback(collector.close)
+        collector.wait()
+    return PartSet(
+        agent=agent,
+        collector=collector,
+        hooks=build_hooks(definition, agent),
+        cadence=cadence_of(definition),
+        window_env_steps=window_length(definition.loop.env_steps),
+        resume_exact=definition.snapshot.memory == "full" and getattr(agent, "exact", True),
+        compile=mode,
+        own_loop=own_loop,
+    )
+
+
+def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device: str, compile_: CompileMode = "eager") -> Agent:
+    """Returns a fresh agent of the definition for an environment's spaces."""
+    context = AgentContext(
+        observation_space=env.single_observation_space,
+        action_space=env.single_action_space,
+        num_envs=definition.env.num_envs,
+        seed=seed,
+        device=device,
+        compile=compile_,
+        goals=make_goal_rule(definition.env, env),
+    )
+    return make_agent(definition.agent, context)
+
+
+def fresh_agent(definition: RlDefinition, seed: int, device: str) -> Agent:
+    """Returns an agent that has learnt nothing."""
+    env = make_vector(definition.env, 1)
+    try:
+        return build_agent(definition, env, seed, device)
+    finally:
+        env.close()
+
+
+def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+    """Returns agent, environment and layout of an observation as JSON, and two example observations."""
+    env = make_vector(definition.env, 1)
+    env.close()
+    shape, dtype = array_layout(env.single_observation_space)
+    description = {
+        "agent": definition.agent.model_dump(mode="json"),
+        "env": definition.env.model_dump(mode="json"),
+        "observation": {"shape": list(shape), "dtype": str(dtype)},
+    }
+    return description, (torch.from_numpy(np.zeros((2, *shape), dtype)),)
+
+
+def build_evaluator(definition: RlDefinition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> VectorEvaluator:
+    """Returns an evaluator with an environment of its own.
+
+    Args:
+        definition: Says what an evaluation is.
+        agent: Acts.
+        seeds: Where the episodes' seeds come from.
+        episodes: Whole episodes; `None` takes the definition's budget.
+    """
+    budget, told = _evaluation_budget(definition, episodes), getattr(agent, "observe_evaluation", None)
+    count = min(budget.episodes or 1, _most_envs(definition, told))
+    env = make_vector(definition.env, count, definition.evaluation.max_episode_steps)
+    return VectorEvaluator(env, agent, budget, seeds, told)
+
+
+def build_train_data_evaluator(definition: RlDefinition, agent: Agent, seed: int, episodes: int | None = None) -> TrainDataEvaluator:
+    """Returns an evaluator on the first training episodes of the run with this seed, with the training's time limit."""
+    budget, told = _evaluation_budget(definition, episodes), getattr(agent, "observe_evaluation", None)
+    env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, told)))
+    training_envs = definition.agent.processes if isinstance(definition.agent, A3cParameters) else definition.env.num_envs
+    return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=training_envs, told=told)
+
+
+def build_hooks(definition: RlDefinition, agent: Agent) -> tuple[Hook, ...]:
+    """Returns the definition's hooks in its order, then the success score; without those that film, see `workers.assembly.video_hooks`."""
+    hooks: list[Hook] = []
+    for spec in definition.hooks:
+        match spec:
+            case NanGuard():
+                hooks.append(NanGuardHook(agent.report_names, spec.updates))
+            case LearningRateSchedule():
+                hooks.append(LearningRateHook(_learning_rate(definition, agent), spec.final_value, spec.env_steps))
+    if definition.stop.success_score is not None:
+        hooks.append(SuccessHook(definition.stop.success_score, definition.stop.success_evaluations))
+    return tuple(hooks)
+
+
+def cadence_of(definition: RlDefinition) -> Cadence:
+    """Returns when the engine does what."""
+    loop = definition.loop
+    return Cadence(
+        budget=Budget({Unit.ENV_STEPS: loop.env_steps, Unit.UPDATES: loop.updates, Unit.EPISODES: loop.episodes}),
+        epoch=loop.epoch_env_steps,
+        evaluation=definition.evaluation.every_env_steps,
+        evaluate_during_episode=definition.evaluation.during_episode,
+        snapshot=definition.snapshot.every_env_steps,
+        save_best=definition.snapshot.keep_best,
+        save_memory=definition.snapshot.memory == "full",
+    )
+
+
+def _collector(definition: RlDefinition, env: EpisodeVector, agent: Agent, seed: int) -> tuple[Collector, OwnLoop | None]:
+    """Returns what steps the training environment, and the loop of an agent that trains by itself."""
+    train = getattr(agent, "train_by_itself", None)
+    if train is None:
+        return VectorCollector(env, agent, seed), None
+    collector = OwnLoopCollector(env, seed)
+    return collector, functools.partial(train, collector, definition.loop.env_steps)
+
+
+def _evaluation_budget(definition: RlDefinition, episodes: int | None) -> EvaluationBudget:
+    spec = definition.evaluation
+    return EvaluationBudget(episodes=episodes) if episodes else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
+
+
+def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> int:
+    """An agent that hears of every step of an evaluation gets as many environments as in training: it may keep a state for each."""
+    asynchronous = definition.env.vectorization == "async"
+    return definition.env.num_envs if asynchronous or told is not None else EVALUATION_ENVS
+
+
+def _learning_rate(definition: RlDefinition, agent: Agent) -> float:
+    spec = definition.agent
+    return agent.learning_rate if isinstance(spec, RegisteredAgent | Sb3Parameters) else spec.learning_rate
+
+
+def _opened(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:
+    stack.callback(env.close)
+    return env

@@ -1,0 +1,244 @@
+"""Builds the parts of a training or an evaluation from its definition, and closes them.
+
+The one place that knows which implementation stands behind each protocol. Holds no loop and decides nothing about training.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from pydantic import TypeAdapter
+
+from palestra.contract.definition import Definition, RlDefinition, definition_hash
+from palestra.contract.names import Schedule
+from palestra.contract.options import VIDEO_NEEDS_INLINE
+from palestra.contract.telemetry import SnapshotWritten
+from palestra.contract.work_order import RunOrder, WorkOrder
+from workers.assembly import rl_parts
+from workers.assembly.cadence import cadence_for
+from workers.assembly.packs import pack_sets
+from workers.assembly.part_set import ClosableEvaluator, PartSet
+from workers.assembly.process_setup import device_name, versions
+from workers.core.errors import DefinitionError
+from workers.core.protocols import Agent, Control, Hook, OwnLoop
+from workers.core.types import RestoreReport
+from workers.engine.engine import Engine
+from workers.engine.parts import Parts
+from workers.recording.recorder import RecordedRun, Sink, SpoolRecorder
+from workers.recording.writer_thread import Writer
+from workers.rl.evaluate.background_evaluator import BackgroundEvaluator
+from workers.rl.evaluate.vector_evaluator import SeedRule, training_seeds
+from workers.snapshot.attempt_store import SnapshotStore
+from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingContext:
+    """Where one training takes place."""
+
+    order: WorkOrder
+    run: RunOrder
+    snapshots: Path
+    """Directory of the snapshots."""
+    videos: Path
+    """Directory of the videos; created when there is one."""
+    sink: Sink
+    control: Control
+    device: str
+
+
+@dataclass(slots=True)
+class Training:
+    """Parts ready to run. Use it as a context: leaving it closes them all."""
+
+    engine: Engine
+    agent: Agent
+    recorder: SpoolRecorder
+    own_loop: OwnLoop | None = None
+    """The loop of an agent that trains by itself."""
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def resume(self, snapshot: LoadedSnapshot) -> RestoreReport:
+        """Goes on from a snapshot, and notes what could not be restored."""
+        report = self.engine.restore(snapshot.state)
+        for code, message in report.notes:
+            self.recorder.note(code, message)
+        return report
+
+    def __enter__(self) -> Self:
+        self.recorder.start()
+        self._open.callback(self.recorder.close)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+
+def assemble_training(context: TrainingContext) -> Training:
+    """Returns a training whose parts were built from the definition and derive all randomness from the run's seed.
+
+    Raises:
+        DefinitionError: If the definition cannot be carried out, say for an agent that does not fit the action space.
+        PartNotFoundError: If a part is not to be had here.
+    """
+    with ExitStack() as stack:
+        return _assembled(context, _build(context, stack), stack, Writer())
+
+
+@dataclass(frozen=True, slots=True)
+class PackTraining:
+    """The trainings of a pack."""
+
+    trainings: list[Training]
+    leave: Callable[[int], None]
+    """To be told which of them has ended, before another one goes on."""
+
+
+def assemble_pack(contexts: Sequence[TrainingContext], starts: Sequence[object], open_: ExitStack) -> PackTraining:
+    """Returns trainings of one definition and several seeds, whose agents act and learn as one batch where they can.
+
+    Args:
+        contexts: One per run, of one work order.
+        starts: Per run where it stands: those that stand at the same place go on together.
+        open_: Closes all parts.
+
+    Raises:
+        DefinitionError: If the definition cannot be carried out.
+        PartNotFoundError: If a part is not to be had here.
+    """
+    sets = [_build(context, open_, len(contexts)) for context in contexts]
+    together = pack_sets(sets, starts)
+    trainings, writer = [], Writer()
+    for context, parts in zip(contexts, together.sets, strict=True):
+        with ExitStack() as stack:
+            trainings.append(open_.enter_context(_assembled(context, parts, stack, writer)))
+    return PackTraining(trainings, together.leave)
+
+
+def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack, writer: Writer) -> Training:
+    definition = context.order.definition
+    evaluator = _training_evaluator(context, parts.agent)
+    stack.callback(evaluator.close)
+    recorded = RecordedRun(context.run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps)
+    recorder = SpoolRecorder(recorded, context.sink, writer=writer)
+    owner = _owner(context, exact=parts.resume_exact)
+    store = SnapshotStore(context.snapshots, owner, keep_last=definition.snapshot.keep_last, announce=_announcer(recorder))
+    engine_parts = Parts(
+        agent=parts.agent,
+        collector=parts.collector,
+        recorder=recorder,
+        snapshotter=store,
+        control=context.control,
+        evaluator=evaluator,
+        hooks=(*parts.hooks, *_video_hooks(context, parts.agent, stack)),
+    )
+    cadence = cadence_for(context.order.schedule, parts.cadence)
+    return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, parts.own_loop, stack.pop_all())
+
+
+def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:
+    """Returns an agent, or a supervised model, that has learnt nothing, for a snapshot's state to be loaded into."""
+    if isinstance(definition, RlDefinition):
+        return rl_parts.fresh_agent(definition, seed, device)
+    from workers.assembly import supervised_parts
+
+    return supervised_parts.Model(definition, seed, device)
+
+
+def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> ClosableEvaluator:
+    """Returns an evaluator that owns what it evaluates on.
+
+    Args:
+        definition: Says what an evaluation is.
+        agent: Acts, or is the model.
+        seeds: Where the episodes' seeds come from.
+        episodes: Whole episodes, or batches of a supervised definition; `None` takes the definition's budget.
+    """
+    if isinstance(definition, RlDefinition):
+        return rl_parts.build_evaluator(definition, agent, seeds, episodes)
+    from workers.assembly import supervised_parts
+
+    return supervised_parts.build_evaluator(definition, agent, seeds, episodes)
+
+
+def build_train_data_evaluator(definition: Definition, agent: Agent, seed: int, episodes: int | None = None) -> ClosableEvaluator:
+    """Returns an evaluator on the first training data of the run with this seed; see `build_evaluator`."""
+    if isinstance(definition, RlDefinition):
+        return rl_parts.build_train_data_evaluator(definition, agent, seed, episodes)
+    from workers.assembly import supervised_parts
+
+    return supervised_parts.build_train_data_evaluator(definition, agent, seed, episodes)
+
+
+def describe_acting(definition: Definition, agent: Agent) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+    """Returns what an export says about its definition, and example inputs [2, ...] to trace the acting module with."""
+    if isinstance(definition, RlDefinition):
+        return rl_parts.describe_acting(definition)
+    from workers.assembly import supervised_parts
+
+    return supervised_parts.describe_acting(definition, agent)
+
+
+def _training_evaluator(context: TrainingContext, agent: Agent) -> ClosableEvaluator:
+    definition, seed = context.order.definition, context.run.seed
+    if context.order.schedule is Schedule.TEST:
+        return build_evaluator(definition, agent, training_seeds(seed), 1)
+    if context.order.resources.evaluation == "process":
+        return BackgroundEvaluator(functools.partial(_build_apart, definition.model_dump_json(), seed), agent)
+    return build_evaluator(definition, agent, training_seeds(seed))
+
+
+def _build_apart(document: str, seed: int) -> tuple[Agent, ClosableEvaluator]:
+    """Runs in the evaluating process."""
+    definition: Definition = TypeAdapter(Definition).validate_json(document)
+    agent = fresh_agent(definition, seed, "cpu")
+    return agent, build_evaluator(definition, agent, training_seeds(seed))
+
+
+def _video_hooks(context: TrainingContext, agent: Agent, stack: ExitStack) -> tuple[Hook, ...]:
+    definition = context.order.definition
+    if not isinstance(definition, RlDefinition) or context.order.schedule is Schedule.TEST:
+        return ()
+    from workers.assembly.video_hooks import build_video_hooks
+
+    hooks = build_video_hooks(definition, agent, context.videos, stack)
+    if hooks and context.order.resources.evaluation == "process":
+        raise DefinitionError(VIDEO_NEEDS_INLINE)
+    return hooks
+
+
+def _build(context: TrainingContext, stack: ExitStack, runs: int = 1) -> PartSet:
+    definition, seed, device = context.order.definition, context.run.seed, context.device
+    if isinstance(definition, RlDefinition):
+        return rl_parts.build_set(definition, seed, device, stack, context.order.resources, runs=runs)
+    from workers.assembly import supervised_parts
+
+    return supervised_parts.build_set(definition, seed, device)
+
+
+def _owner(context: TrainingContext, *, exact: bool) -> SnapshotOwner:
+    definition, run = context.order.definition, context.run
+    return SnapshotOwner(
+        run_id=run.run_id,
+        attempt_id=context.order.attempt_id,
+        experiment_id=context.order.experiment_id,
+        definition_hash=definition_hash(definition),
+        seed=run.seed,
+        parent=run.snapshot.snapshot_id if run.snapshot else None,
+        versions=versions(),
+        device=device_name(context.device),
+        resume_exact=context.device == "cpu" and exact,
+    )
+
+
+def _announcer(recorder: SpoolRecorder) -> Callable[[SnapshotWritten], None]:
+    def announce(written: SnapshotWritten) -> None:
+        recorder.emit(written)
+        recorder.flush()
+
+    return announce

@@ -1,0 +1,49 @@
+"""How long a run goes on."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from workers.core.protocols import ClockView
+from workers.core.types import Unit
+from workers.engine.clock import reader
+
+UNLIMITED = 2**63
+"""Room where there is no bound."""
+
+
+class Budget:
+    """Bounds on a clock; the first that is reached ends the run.
+
+    Args:
+        bounds: Final value per unit, counted over the whole life of the run; `None` is no bound.
+    """
+
+    __slots__ = ("_bounds", "_by_unit", "bounds", "quiet_until")
+
+    def __init__(self, bounds: Mapping[Unit, float | None]) -> None:
+        self.bounds = {unit: bound for unit, bound in bounds.items() if bound is not None}
+        if not self.bounds:
+            raise ValueError("a budget needs a bound in env_steps, updates, iterations, epochs, episodes or seconds")
+        self._by_unit = {unit: (reader(unit), bound) for unit, bound in self.bounds.items()}
+        self._bounds = tuple(self._by_unit.values())
+        self.quiet_until: Final = int(self.bounds.get(Unit.ENV_STEPS, 0)) if len(self.bounds) == 1 else 0
+        """The bound on env_steps, if there is no other."""
+
+    def exhausted(self, clock: ClockView) -> bool:
+        """Returns whether a bound is reached."""
+        for read, bound in self._bounds:  # noqa: SIM110 - a generator costs four times as much, at every iteration
+            if read(clock) >= bound:
+                return True
+        return False
+
+    def room(self, clock: ClockView, unit: Unit) -> int:
+        """Returns how much of `unit` is left, at least 0; `UNLIMITED` without a bound on it."""
+        if unit not in self._by_unit:
+            return UNLIMITED
+        read, bound = self._by_unit[unit]
+        return max(0, int(bound - read(clock)))
+
+    def extended(self, clock: ClockView, unit: Unit, amount: float) -> "Budget":
+        """Returns these bounds with that of `unit` lying `amount` ahead of the clock, but no further than before."""
+        ahead = reader(unit)(clock) + amount
+        return Budget({**self.bounds, unit: min(ahead, self.bounds.get(unit, ahead))})

@@ -1,0 +1,78 @@
+"""The counters of a run.
+
+Owns counting. Nothing but the engine's three verbs may advance a clock; everybody else sees it as `ClockView`. Engines in several
+processes share one count of env_steps and episodes through a clock whose `count` is atomic (`SharedClock`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Self
+
+from workers.core.protocols import ClockView, TimeSource
+from workers.core.types import StateTree, Unit
+
+_COUNTERS = ("env_steps", "updates", "iterations", "epochs", "episodes")
+
+
+class Clock:
+    """Counts env_steps, updates, iterations, epochs, episodes and seconds of training, over all attempts of a run.
+
+    Args:
+        time: Monotonic seconds.
+    """
+
+    __slots__ = ("_earlier_seconds", "_started", "_time", "env_steps", "episodes", "epochs", "iterations", "updates")
+
+    def __init__(self, time: TimeSource) -> None:
+        self.env_steps = 0
+        self.updates = 0
+        self.iterations = 0
+        self.epochs = 0
+        self.episodes = 0
+        self._time = time
+        self._started = time()
+        self._earlier_seconds = 0.0
+
+    @property
+    def wall_seconds(self) -> float:
+        """Seconds since the clock was built, and those of earlier attempts."""
+        return self._earlier_seconds + self._time() - self._started
+
+    def count(self, env_steps: int, episodes: int) -> None:
+        """Counts what one collect gathered."""
+        self.env_steps += env_steps
+        self.episodes += episodes
+
+    def state_dict(self) -> StateTree:
+        """Returns all counters."""
+        return {**{name: getattr(self, name) for name in _COUNTERS}, "wall_seconds": self.wall_seconds}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Goes on counting from `state`; the time between two attempts does not count."""
+        for name in _COUNTERS:
+            setattr(self, name, int(state[name]))
+        self._earlier_seconds = float(state["wall_seconds"])
+        self._started = self._time()
+
+
+@dataclass(frozen=True, slots=True)
+class StillClock:
+    """Counters that count no more: those of a snapshot, or of a moment of training."""
+
+    env_steps: int
+    updates: int
+    iterations: int
+    epochs: int
+    episodes: int
+    wall_seconds: float
+
+    @classmethod
+    def of(cls, state: StateTree) -> Self:
+        """Returns the clock that a snapshot's state holds."""
+        return cls(**state["clock"])
+
+
+def reader(unit: Unit) -> Callable[[ClockView], float]:
+    """Returns a fast function that reads one unit off a clock."""
+    return attrgetter(unit.value)

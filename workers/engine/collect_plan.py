@@ -1,0 +1,39 @@
+"""How much the next collect gathers."""
+
+from workers.core.types import CollectPlan
+from workers.engine.budget import UNLIMITED
+
+
+class Plans:
+    """An agent's plan, cut short where something exact comes before its end.
+
+    Args:
+        plan: The agent's.
+        num_envs: Environments stepped together.
+    """
+
+    def __init__(self, plan: CollectPlan, num_envs: int) -> None:
+        self._num_envs = num_envs
+        self.longest = _vector_steps(plan, num_envs)
+        """Vector steps of a whole one; 0 for a plan that only the environments end."""
+        self.whole = plan
+        self._whole_env_steps = self.longest * num_envs
+        self._cut: dict[int, CollectPlan] = {}
+
+    def within(self, env_steps: int) -> CollectPlan:
+        """Returns the longest plan that ends at the first vector step with at least `env_steps`, or before."""
+        if env_steps >= self._whole_env_steps:
+            return self.whole
+        steps = max(1, -(-env_steps // self._num_envs))
+        plan = self._cut.get(steps)
+        if plan is None:
+            plan = self._cut[steps] = CollectPlan(vector_steps=steps)
+        return plan
+
+
+def _vector_steps(plan: CollectPlan, num_envs: int) -> int:
+    if plan.vector_steps is not None:
+        return plan.vector_steps
+    if plan.env_steps is not None and not plan.whole_episodes:
+        return min(-(-plan.env_steps // num_envs), UNLIMITED)
+    return 0

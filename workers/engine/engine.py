@@ -1,0 +1,399 @@
+"""The engine: three verbs, two drivers, one order.
+
+Glossary. An *env_step* is one transition in one environment. A *tick* or *iteration* is one collect, perhaps a learn, and one boundary. An
+*epoch* is a group of iterations: in `run` it closes when a multiple of its length is crossed, in `epochs` when the caller's body is done.
+
+The verbs are `collect`, `learn` and `boundary`. `run` (or `ticks`, which lets the caller look on) drives them for an agent; `epochs` is for
+callers that drive themselves: their body collects and learns, and each step of the iteration closes an epoch with a boundary.
+
+The order of one iteration, in both drivers:
+
+     1. collect              experience, cut short where a budget, an exact evaluation or a learn comes before the plan's end
+     2. observe              the agent stores it
+     3. learn                if a multiple of the learn schedule was crossed
+     4. hooks                on_tick, then on_episode for each episode that ended
+     5. record               episodes and reports; the epoch, if it closed
+     6. evaluate             if due; on_evaluation, then the evaluation is recorded. One that runs beside training is begun here, once the
+                             one before is done; it is told of and recorded at the first boundary that finds it finished
+     7. best snapshot        if the mean return strictly exceeds the best before; on_snapshot
+     8. stop conditions      requests of hooks, then the budget
+     9. periodic snapshot    if due and the run goes on; on_snapshot
+    10. control flag         pause, cancel, drain from outside
+    11. yield
+
+At the end of a run: the last epoch closes, one final evaluation unless this very state was evaluated, on_finish, the final snapshot. At a
+pause, cancel or drain: on_finish and a snapshot, unless this very iteration has one. On an exception: a snapshot with that reason.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from workers.core.errors import InputExhaustedError
+from workers.core.protocols import TimeSource
+from workers.core.rng import global_state, load_global_state
+from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, SnapshotReason, StateTree, StopReason, Unit
+from workers.engine.budget import UNLIMITED
+from workers.engine.clock import Clock
+from workers.engine.collect_plan import Plans
+from workers.engine.evaluation_schedule import Evaluations, Judged
+from workers.engine.hook_calls import HookCalls
+from workers.engine.learn_trigger import Learning
+from workers.engine.parts import Cadence, Parts, RunResult
+from workers.engine.triggers import Never, every
+
+
+class Engine:
+    """Runs parts by a cadence. See the module for the order.
+
+    Args:
+        parts: Freshly built parts, or such that `restore` is called next.
+        cadence: When what happens.
+        time: Monotonic seconds.
+    """
+
+    def __init__(self, parts: Parts, cadence: Cadence, time: TimeSource) -> None:
+        self.clock = parts.clock or Clock(time)
+        self.agent = parts.agent
+        self._parts = parts
+        self._cadence = cadence
+        self._hooks = HookCalls(parts.hooks)
+        self._tick_hooks, self._episode_hooks = self._hooks.on_tick, self._hooks.on_episode
+        self._learning = Learning(parts.agent.learn_schedule)
+        self._epoch = every(cadence.epoch)
+        self._evaluations = Evaluations(parts.evaluator, every(cadence.evaluation), during_episode=cadence.evaluate_during_episode)
+        self._snapshot = every(cadence.snapshot)
+        self._plans = Plans(parts.agent.collect_plan, parts.collector.num_envs)
+        self._ended: list[tuple[int, EpisodeEnd]] = []
+        self._reports: list[LearnReport] = []
+        self._snapshot_requested = False
+        self._best = parts.best
+        self._epoch_closed_at, self._saved_at = 0, -1
+        self._snapshot_id: str | None = None
+        self._stop: StopReason | None = None
+        self._finishing = False
+        self._in_epoch = False
+        self._quiet_until = 0
+        self._asks_budget = cadence.budget.quiet_until == 0
+
+    # Drivers
+
+    def run(self) -> RunResult:
+        """Trains until a stop condition holds or an order comes.
+
+        Raises:
+            Exception: Whatever a part raised, after a snapshot with the reason `exception`.
+        """
+        for _ in self.ticks():
+            pass
+        return self.result
+
+    def ticks(self) -> Generator[Clock, None, None]:
+        """Does what `run` does and yields the clock after each boundary. A caller that stops early leaves everything as it is."""
+        self._begin()
+        with self._saving_failures():
+            while self._stop is None:
+                try:
+                    self._gather()
+                except InputExhaustedError:
+                    self._stop = StopReason.INPUT_EXHAUSTED
+                    break
+                self.boundary()
+                yield self.clock
+            self._finish()
+
+    def epochs(self, until: int) -> Iterator[int]:
+        """Yields the index of each epoch up to `until`; the caller's body collects and learns, then the epoch closes with a boundary.
+
+        Python does not tell a generator whether its caller left the loop on purpose or by an exception. A caller that left it says so:
+        with `leave_epochs`, or with `save_after`.
+        """
+        self._begin()
+        with self._saving_failures():
+            while self._stop is None and self.clock.epochs < until:
+                self._in_epoch = True
+                yield self.clock.epochs
+                self._in_epoch = False
+                self.boundary(close_epoch=True)
+            self._stop = self._stop or StopReason.BUDGET
+            self._finish()
+
+    def leave_epochs(self) -> None:
+        """Closes the epoch whose body left the loop of `epochs` on purpose, and ends the run; does nothing where none is open."""
+        if not self._in_epoch:
+            return
+        self._in_epoch = False
+        with self._saving_failures():
+            self.boundary(close_epoch=True)
+            self._stop = self._stop or StopReason.REQUESTED
+            self._finish()
+
+    def save_after(self, error: BaseException) -> None:
+        """Saves the state that an exception left; one that cannot be saved adds a note to the exception and raises nothing."""
+        self._in_epoch = False
+        self._evaluations.give_up()
+        try:
+            self._save(SnapshotReason.EXCEPTION)
+        except Exception as second:  # noqa: BLE001 - the first error is the one to report
+            error.add_note(f"The state could not be saved afterwards: {type(second).__name__}: {second}")
+
+    # Verbs
+
+    def collect(self, plan: CollectPlan | None = None) -> Experience:
+        """Gathers experience and counts it.
+
+        Args:
+            plan: What to gather; `None` takes the agent's plan, cut short where something exact comes before its end.
+
+        Returns:
+            Experience whose arrays are valid until the next collect. The caller lets the agent observe it.
+        """
+        experience = self._parts.collector.collect(plan or self._next_plan())
+        self.clock.count(experience.env_steps, len(experience.episodes))
+        for report in experience.learnt:
+            self.clock.updates += report.updates
+            self._reports.append(report)
+        if experience.episodes:
+            self._ended += experience.ends(self.clock.env_steps - experience.env_steps)
+        return experience
+
+    def learn(self, updates: int | None = None) -> LearnReport:
+        """Lets the agent make at most `updates` optimiser steps, no more than the budget has left, and counts those made."""
+        room = self._cadence.budget.room(self.clock, Unit.UPDATES)
+        report = self._parts.agent.learn(min(self._learning.per_multiple if updates is None else updates, room))
+        if report.updates:
+            self.clock.updates += report.updates
+            self._reports.append(report)
+        return report
+
+    def advance(self, env_steps: int) -> None:
+        """Makes steps 1 to 3 until so many env_steps more are collected: the agent's own schedule for the body of an epoch."""
+        end = self.clock.env_steps + env_steps
+        while self.clock.env_steps < end:
+            self._gather()
+
+    def boundary(self, *, close_epoch: bool = False) -> bool:
+        """Ends an iteration: steps 4 to 10 of the order.
+
+        Args:
+            close_epoch: Close an epoch here, whatever the cadence says.
+
+        Returns:
+            Whether to go on.
+        """
+        clock, parts = self.clock, self._parts
+        clock.iterations += 1
+        for on_tick in self._tick_hooks:
+            on_tick(self, self._reports)
+        if self._episode_hooks:
+            for _, end in self._ended:
+                for on_episode in self._episode_hooks:
+                    on_episode(self, end)
+        parts.recorder.tick(clock, self._ended, self._reports)
+        if clock.env_steps >= self._quiet_until or close_epoch or (self._asks_budget and self._cadence.budget.exhausted(clock)):
+            self._see_to_what_is_due(close_epoch=close_epoch)
+        if self._stop is None and parts.control.order is not None:
+            self._stop = parts.control.order
+            parts.control.acknowledge(self._stop)
+        self._ended.clear()
+        self._reports.clear()
+        return self._stop is None
+
+    # What hooks see (EngineView)
+
+    def request_stop(self, reason: StopReason) -> None:
+        """Ends the run at this boundary; the first reason wins, but any wins over the budget."""
+        if self._stop is None or self._stop is StopReason.BUDGET:
+            self._stop = reason
+
+    def request_evaluation(self) -> None:
+        """Makes an evaluation due."""
+        self._evaluations.request()
+        self._quiet_until = 0
+
+    def request_snapshot(self) -> None:
+        """Makes a periodic snapshot due."""
+        self._snapshot_requested = True
+        self._quiet_until = 0
+
+    # State
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run ends where it stands: nothing more is to be collected."""
+        return self._stop is not None
+
+    @property
+    def result(self) -> RunResult:
+        """How the last `run` or `epochs` ended; `REQUESTED` where the caller left it early."""
+        return RunResult(self._stop or StopReason.REQUESTED, self._snapshot_id, self._evaluations.score)
+
+    def state_dict(self) -> StateTree:
+        """Returns all state of the run; borrowed from the parts, see `Stateful`."""
+        memory = {"memory": self._parts.agent.memory.state_dict()} if self._cadence.save_memory else {}
+        return {**self._state_without_memory(), **memory}
+
+    def _state_without_memory(self) -> StateTree:
+        parts = self._parts
+        return {
+            "clock": self.clock.state_dict(),
+            "loop": self._own_state(),
+            "agent": parts.agent.state_dict(),
+            "collector": parts.collector.state_dict(),
+            "recorder": parts.recorder.state_dict(),
+            "hooks": self._hooks.state(),
+            "rng": global_state(),
+        }
+
+    def restore(self, state: StateTree) -> RestoreReport:
+        """Brings freshly built parts of the same definition to `state`.
+
+        Returns:
+            Whether the continuation can be exact, and what stands in the way.
+        """
+        parts = self._parts
+        notes: list[tuple[str, str]] = []
+        self.clock.load_state_dict(state["clock"])
+        self._load_own_state(state["loop"])
+        parts.agent.load_state_dict(state["agent"])
+        if "memory" in state:
+            parts.agent.memory.load_state_dict(state["memory"])
+        else:
+            self._learning.warm_up_again(self.clock)
+            notes.append(("resume_statistical", "The snapshot holds no replay memory: it fills again before learning goes on."))
+        environments = parts.collector.restore(state["collector"])
+        parts.recorder.load_state_dict(state["recorder"])
+        self._hooks.load_state(state["hooks"])
+        load_global_state(state["rng"])
+        return RestoreReport(exact=environments.exact and not notes, notes=(*notes, *environments.notes))
+
+    # Private, in the order of the iteration
+
+    @contextmanager
+    def _saving_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except (Exception, KeyboardInterrupt) as error:
+            self.save_after(error)
+            raise
+
+    def _begin(self) -> None:
+        self._stop = None
+        self._quiet_until = 0
+        for on_start in self._hooks.on_start:
+            on_start(self)
+        if self._stop is None and self._cadence.budget.exhausted(self.clock):
+            self._stop = StopReason.BUDGET
+
+    def _gather(self) -> None:
+        experience = self.collect()
+        self._parts.agent.observe(experience)
+        clock, learning = self.clock, self._learning
+        if (clock.env_steps >= learning.next or experience.episodes) and (updates := learning.due(clock, experience.episodes)):
+            self.learn(updates)
+
+    def _next_plan(self) -> CollectPlan:
+        if self._plans.longest <= 1:
+            return self._plans.whole
+        at = self.clock.env_steps
+        room = min(self._cadence.budget.room(self.clock, Unit.ENV_STEPS), self._learning.next - at, self._evaluations.next_exact - at)
+        return self._plans.within(room)
+
+    def _see_to_what_is_due(self, *, close_epoch: bool) -> None:
+        """Steps 5 (the epoch) to 9, then says until when none of them has to be looked at: most iterations have nothing due."""
+        clock, budget = self.clock, self._cadence.budget
+        if self._epoch.due(clock) or close_epoch:
+            self._close_epoch()
+        if self._evaluations.asks(clock):
+            self._see_to_evaluations()
+        if self._stop is None and budget.exhausted(clock):
+            self._stop = StopReason.BUDGET
+        if self._snapshot.due(clock) or self._snapshot_requested:
+            self._save_periodically()
+        due = self._epoch.quiet_until, self._evaluations.quiet_until, budget.quiet_until or UNLIMITED, self._snapshot.quiet_until
+        self._quiet_until = 0 if self._snapshot_requested else min(due)
+
+    def _close_epoch(self) -> None:
+        self.clock.epochs += 1
+        self._epoch_closed_at = self.clock.env_steps
+        self._parts.recorder.epoch(self.clock)
+
+    def _see_to_evaluations(self) -> None:
+        self._note(self._evaluations.finished(wait=False))
+        if self._evaluations.due(episode_ended=bool(self._ended)):
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        if self._finishing or not self._evaluations.in_background:
+            self._note(self._evaluations.evaluate(self.clock))
+        else:
+            self._note(self._evaluations.finished(wait=True))
+            self._evaluations.begin(self._state_without_memory())
+
+    def _note(self, judged: Judged | None) -> None:
+        """Tells everyone about an evaluation: of the present state, or of an earlier one where training went on meanwhile."""
+        if judged is None:
+            return
+        for on_evaluation in self._hooks.on_evaluation:
+            on_evaluation(self, judged.result)
+        over = (self._stop is not None and self._stop.completes_run) or self._cadence.budget.exhausted(self.clock)
+        last = over and self._evaluations.knows(self.clock)
+        self._parts.recorder.evaluation(judged.clock, judged.result, final=last)
+        if not self._best.improved(judged.result.mean) or not self._cadence.save_best:
+            return
+        if judged.state is not None:
+            self._parts.snapshotter.save(judged.state, judged.clock, SnapshotReason.BEST, judged.result.mean)
+        elif not self._finishing or self._cadence.best_apart:
+            self._save(SnapshotReason.BEST)
+
+    def _save_periodically(self) -> None:
+        self._snapshot_requested = False
+        if self._stop is None and (self._cadence.best_apart or self._saved_at != self.clock.iterations):
+            self._note(self._evaluations.finished(wait=True))
+            self._save(SnapshotReason.PERIODIC)
+
+    def _save(self, reason: SnapshotReason) -> None:
+        clock = self.clock
+        self._parts.recorder.flush()
+        self._snapshot_id = self._parts.snapshotter.save(self.state_dict(), clock, reason, self._evaluations.score_of(clock))
+        self._saved_at = clock.iterations
+        for on_snapshot in self._hooks.on_snapshot:
+            on_snapshot(self, self._snapshot_id)
+
+    def _finish(self) -> None:
+        self._finishing = True
+        self._note(self._evaluations.finished(wait=True))
+        if self._stop is not None and self._stop.completes_run:
+            if self.clock.env_steps > self._epoch_closed_at and not isinstance(self._epoch, Never):
+                self._close_epoch()
+            if self._cadence.final_evaluation and not self._evaluations.knows(self.clock):
+                self._evaluate()
+        reason = self.result.reason
+        for on_finish in self._hooks.on_finish:
+            on_finish(self, reason)
+        if reason.completes_run:
+            self._save(SnapshotReason.FINISH)
+        elif reason is StopReason.DIVERGED:
+            self._save(SnapshotReason.EXCEPTION)
+        elif self._cadence.best_apart or self._saved_at != self.clock.iterations:
+            self._save(SnapshotReason.STOP)
+        self._parts.recorder.flush()
+        self._finishing = False
+
+    def _own_state(self) -> StateTree:
+        return {
+            "learning": self._learning.state_dict(),
+            "epoch": self._epoch.state_dict(),
+            "evaluations": self._evaluations.state_dict(),
+            "snapshot": self._snapshot.state_dict(),
+            "best": self._best.score,
+            "epoch_closed_at": self._epoch_closed_at,
+            "stop": self._stop.value if self._stop else None,
+        }
+
+    def _load_own_state(self, state: StateTree) -> None:
+        self._learning.load_state_dict(state["learning"])
+        self._epoch.load_state_dict(state["epoch"])
+        self._evaluations.load_state_dict(state["evaluations"])
+        self._snapshot.load_state_dict(state["snapshot"])
+        self._best.score = state["best"]
+        self._epoch_closed_at = state["epoch_closed_at"]

@@ -1,0 +1,48 @@
+"""How many updates are due."""
+
+from collections.abc import Sequence
+
+from workers.core.protocols import ClockView
+from workers.core.types import EpisodeEnd, LearnSchedule, StateTree
+from workers.engine.triggers import Every
+
+
+class Learning:
+    """An agent's learn schedule on a clock.
+
+    Args:
+        schedule: The agent's.
+    """
+
+    def __init__(self, schedule: LearnSchedule) -> None:
+        self.per_multiple = schedule.updates
+        self._trigger = Every(schedule.every_env_steps)
+        self.next = self._trigger.next
+        """env_steps of the next multiple; read at every step."""
+        self._warmup_end = schedule.warmup_env_steps
+        self._at_episode_end = schedule.at_episode_end
+
+    def due(self, clock: ClockView, episodes: Sequence[EpisodeEnd]) -> int:
+        """Returns the updates that are due since this was last asked.
+
+        Args:
+            clock: Below `next`, nothing is due but at the end of an episode.
+            episodes: Those that ended since.
+        """
+        crossed = self._trigger.due(clock) or int(self._at_episode_end and bool(episodes))
+        self.next = self._trigger.next
+        return crossed * self.per_multiple if crossed and clock.env_steps >= self._warmup_end else 0
+
+    def warm_up_again(self, clock: ClockView) -> None:
+        """Begins the warm-up here: the memory is empty."""
+        self._warmup_end += clock.env_steps
+
+    def state_dict(self) -> StateTree:
+        """Returns the next multiple and the end of the warm-up."""
+        return {**self._trigger.state_dict(), "warmup_end": self._warmup_end}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes both over."""
+        self._trigger.load_state_dict(state)
+        self.next = self._trigger.next
+        self._warmup_end = int(state["warmup_end"])

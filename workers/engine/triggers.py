@@ -1,0 +1,84 @@
+"""When something is due. A trigger fires when a multiple is crossed, never by equality: several environments step over multiples."""
+
+from typing import Final
+
+from workers.core.protocols import ClockView, Trigger
+from workers.core.types import StateTree, Unit
+from workers.engine.clock import reader
+
+
+class Every:
+    """Fires once for each multiple of `interval` that the clock crosses; 0 is no multiple.
+
+    Args:
+        interval: At least 1, in `unit`.
+        unit: What is counted.
+    """
+
+    __slots__ = ("_in_env_steps", "_read", "interval", "next")
+
+    def __init__(self, interval: int, unit: Unit = Unit.ENV_STEPS) -> None:
+        if interval < 1:
+            raise ValueError(f"an interval must be at least 1, not {interval}")
+        self.interval: Final = interval
+        self.next = interval
+        """The next multiple."""
+        self._read = reader(unit)
+        self._in_env_steps = unit is Unit.ENV_STEPS
+
+    @property
+    def quiet_until(self) -> int:
+        """The next multiple where env_steps are counted; else 0."""
+        return self.next if self._in_env_steps else 0
+
+    def due(self, clock: ClockView) -> int:
+        """Returns the number of multiples crossed since this was last asked."""
+        value = self._read(clock)
+        if value < self.next:
+            return 0
+        crossed = int((value - self.next) // self.interval) + 1
+        self.next += crossed * self.interval
+        return crossed
+
+    def skip(self, clock: ClockView) -> None:
+        """Makes the first multiple above the clock the next one, without firing."""
+        self.next = int(self._read(clock) // self.interval + 1) * self.interval
+
+    def state_dict(self) -> StateTree:
+        """Returns the next multiple."""
+        return {"next": self.next}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes the next multiple over."""
+        self.next = int(state["next"])
+
+
+class Never:
+    """Fires at no time."""
+
+    __slots__ = ()
+
+    next: Final = 2**63
+    quiet_until: Final = 2**63
+
+    def due(self, clock: ClockView) -> int:
+        """Returns 0."""
+        del clock
+        return 0
+
+    def skip(self, clock: ClockView) -> None:
+        """Does nothing."""
+
+    def state_dict(self) -> StateTree:
+        """Returns nothing."""
+        return {}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes nothing over."""
+
+
+def every(interval: int | Trigger | None, unit: Unit = Unit.ENV_STEPS) -> Trigger:
+    """Returns a trigger for an interval that may be absent; a trigger stays as it is."""
+    if interval is None:
+        return Never()
+    return Every(interval, unit) if isinstance(interval, int) else interval

@@ -1,0 +1,270 @@
+"""Processes that belong to one call of their parent: started together, heard together, and none outlives it.
+
+Owns starting, listening, waiting and killing, and what a failure of a process becomes in the parent. Must not know what the processes do.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import connection, resource_tracker
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, Protocol, Self
+
+from workers.core.errors import WorkerError
+
+_GO: Final = "go"
+_JOIN_SECONDS: Final = 5.0
+
+
+class ProcessFailedError(WorkerError):
+    """A process failed with an exception that cannot be carried to its parent, or ended without a word."""
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - shown as the cause of an error, it is none itself
+    """The traceback of an exception as the process that raised it saw it."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A process has all it needs and waits for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A process did all that it had to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An exception ended a process."""
+
+    error: bytes | None
+    """The exception, pickled; `None` where that is not possible."""
+    summary: str
+    traceback: str
+
+    def raised(self, index: int) -> BaseException:
+        """Returns the exception as the parent raises it, with the process's traceback as its cause."""
+        error: BaseException | None = None
+        if self.error is not None:
+            with contextlib.suppress(Exception):
+                error = pickle.loads(self.error)  # noqa: S301 - packed by a process of ours
+        if not isinstance(error, Exception):
+            error = ProcessFailedError(f"process {index}: {self.summary}")
+        error.__cause__ = RemoteTraceback(self.traceback)
+        error.add_note(f"Raised in process {index}.")
+        return error
+
+
+class Overseer(Protocol):
+    """Decides what the parent does about its processes."""
+
+    def heard(self, index: int, message: Any) -> None:
+        """A process said something of its own."""
+        ...
+
+    def failed(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
+        """A process failed or was lost; `alive` are the others that still run."""
+        ...
+
+    def look(self) -> None:
+        """Some time went by."""
+        ...
+
+
+@dataclass(slots=True)
+class _Child:
+    index: int
+    process: BaseProcess
+    link: connection.Connection
+    pidfd: int = -1
+    done: bool = False
+    failed: bool = False
+    ended: bool = False
+
+
+class ProcessGroup:
+    """Starts processes and listens to them. As a context, it leaves none behind, nor any that they started, however it is left.
+
+    Args:
+        starter: Says how processes are started.
+        target: Run by each with its order and its end of the link (`training_process.enter` reads both); a function of a module.
+    """
+
+    def __init__(self, starter: BaseContext, target: Callable[..., None]) -> None:
+        self._starter: Any = starter
+        self._target = target
+        self._children: list[_Child] = []
+        self._waiting: set[int] = set()
+        self._deadline: float | None = None
+
+    def start(self, orders: Sequence[Any]) -> None:
+        """Starts one process per order, with one thread per numerical library in each.
+
+        Raises:
+            Exception: Whatever the pickling of an order raises; nothing runs then.
+        """
+        with _for_children():
+            for index, order in enumerate(orders):
+                ours, theirs = self._starter.Pipe()
+                try:
+                    process = self._starter.Process(target=self._target, args=(os.getpid(), index, theirs, order), name=f"async-{index}")
+                    process.start()
+                finally:
+                    theirs.close()
+                self._children.append(_Child(index, process, ours, os.pidfd_open(process.pid)))
+                self._waiting.add(index)
+
+    @property
+    def alive(self) -> list[int]:
+        """Indices of the processes that have something left to do."""
+        return [child.index for child in self._children if not (child.ended or child.failed or child.done)]
+
+    @property
+    def begun(self) -> bool:
+        """Whether all were ready and were sent off."""
+        return not self._waiting
+
+    def serve(self, overseer: Overseer, tick: float) -> None:
+        """Listens until all processes ended. They begin together, once all are ready.
+
+        Args:
+            overseer: Told of everything.
+            tick: Longest time in seconds between two of its looks.
+        """
+        while running := [child for child in self._children if not child.ended]:
+            ears = {child.link: child for child in running} | {child.pidfd: child for child in running}
+            for ear in connection.wait(list(ears), tick):
+                child = ears[ear]  # type: ignore[index]
+                if child.ended:
+                    continue
+                if ear is not child.link or not self._listen(child, overseer):
+                    self._bury(child, overseer)
+            overseer.look()
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                self.kill()
+
+    def expect_end(self, seconds: float) -> None:
+        """Kills the processes that still run so many seconds from now; the first such wish holds."""
+        if self._deadline is None:
+            self._deadline = time.monotonic() + seconds
+
+    def kill(self) -> None:
+        """Kills all processes at once, and what they started."""
+        for child in self._children:
+            _kill_session(child)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        for child in self._children:
+            child.process.join(_JOIN_SECONDS)
+            child.link.close()
+            os.close(child.pidfd)
+            if child.process.exitcode is not None:
+                child.process.close()
+
+    def _listen(self, child: _Child, overseer: Overseer) -> bool:
+        """Hears one message; false where the process closed its end."""
+        try:
+            message = child.link.recv()
+        except (EOFError, OSError):
+            return False
+        match message:
+            case Ready():
+                self._release(child)
+            case Done():
+                child.done = True
+            case Failed():
+                self._fail(child, overseer, message.raised(child.index))
+            case _:
+                overseer.heard(child.index, message)
+        return True
+
+    def _fail(self, child: _Child, overseer: Overseer, error: BaseException) -> None:
+        child.failed = True
+        overseer.failed(child.index, error, alive=self.alive)
+
+    def _release(self, child: _Child) -> None:
+        self._waiting.discard(child.index)
+        if not self._waiting:
+            for one in self._children:
+                with contextlib.suppress(OSError):
+                    one.link.send(_GO)
+
+    def _bury(self, child: _Child, overseer: Overseer) -> None:
+        """Hears what an ended process had still to say, then judges how it ended."""
+        connection.wait([child.pidfd], _JOIN_SECONDS)
+        _kill_session(child)
+        child.process.join(_JOIN_SECONDS)
+        while _poll(child.link) and self._listen(child, overseer):
+            pass
+        child.ended = True
+        if not child.failed and not child.done:
+            self._fail(child, overseer, _lost(child, waiting=child.index in self._waiting))
+
+
+def wait_for_go(link: connection.Connection) -> bool:
+    """Waits in a process until all are ready; false where the parent went away or changed its mind."""
+    link.send(Ready())
+    try:
+        return bool(link.recv() == _GO)
+    except (EOFError, OSError):
+        return False
+
+
+def _lost(child: _Child, *, waiting: bool) -> ProcessFailedError:
+    code = child.process.exitcode
+    name = f"process {child.index} (pid {child.process.pid})"
+    if code is None:
+        return ProcessFailedError(f"{name} does not end, though it closed its connection")
+    if code < 0:
+        return ProcessFailedError(f"{name} was killed by {signal.Signals(-code).name}")
+    if waiting:
+        hint = "its standard error says why; with spawn, a script must start training under `if __name__ == '__main__':`"
+        return ProcessFailedError(f"{name} ended with status {code} before it was ready: {hint}")
+    return ProcessFailedError(f"{name} ended with status {code} and said nothing")
+
+
+def _poll(link: connection.Connection) -> bool:
+    try:
+        return link.poll(0)
+    except OSError:
+        return False
+
+
+def _kill_session(child: _Child) -> None:
+    """Kills a process and what is left of the session that it leads."""
+    if child.ended or child.process.pid is None:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _for_children() -> Iterator[None]:
+    """Sets what started processes inherit: one thread per library, and an interrupt that waits until they ignore it."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    resource_tracker.ensure_running()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

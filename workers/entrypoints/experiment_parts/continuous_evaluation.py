@@ -1,0 +1,87 @@
+"""Evaluation beside a training: each new checkpoint, until the training is over."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from workers.core.errors import SnapshotUnreadableError
+from workers.entrypoints.experiment_parts.context import Surroundings
+from workers.estimators.checkpoints import CheckpointKey, key_of
+
+POLL_SECONDS: Final = 0.5
+"""Least time between two looks for a new checkpoint."""
+WARN_SECONDS: Final = 600.0
+"""Between two warnings that there is none."""
+
+Result = Mapping[str, Any]
+Predicate = Callable[[Result | None], bool]
+
+_log = structlog.get_logger()
+
+
+@dataclass(slots=True, kw_only=True)
+class ContinuousEvaluation:
+    """The loop of a continuous evaluation; see `Experiment.continuous_eval`."""
+
+    model: Any
+    """Knows its newest checkpoint, and whether its training is over."""
+    series: str
+    evaluate: Callable[[Path], Result]
+    export: Callable[[Path, Result], Any]
+    finished: Callable[[Result], bool]
+    """Whether a result is that of a training that reached its bound."""
+    throttle: float
+    """Seconds between the starts of two evaluations at least."""
+    only_once: bool
+    """Whether a checkpoint is evaluated once only."""
+    surroundings: Surroundings
+    _evaluated: CheckpointKey | None = field(default=None, init=False)
+    _warned_at: float = field(default=-math.inf, init=False)
+
+    def run(self, predicate: Predicate | None) -> None:
+        """Evaluates until the training is over or the predicate says no; see `Experiment.continuous_eval`."""
+        result: Result | None = None
+        while predicate is None or predicate(result):
+            if result and self.finished(result):
+                _log.info("experiment.evaluation_finished", series=self.series, global_step=result.get("global_step"))
+                return
+            began = self.surroundings.now()
+            result = self._look()
+            if result is None:
+                return
+            pause = max(began + self.throttle - self.surroundings.now(), 0.0 if result else POLL_SECONDS)
+            if pause > 0:
+                self.surroundings.sleep(pause)
+
+    def _look(self) -> Result | None:
+        """Returns the result of the newest checkpoint, `{}` where it is not new; `None` where the training is over and evaluated."""
+        ended = self.model.training_ended()  # asked first: a checkpoint that comes meanwhile is looked at once more
+        checkpoint = self.model.latest_checkpoint()
+        try:
+            return self._judge(checkpoint, ended=ended)
+        except (SnapshotUnreadableError, OSError):
+            if checkpoint == self.model.latest_checkpoint() and checkpoint is not None and checkpoint.exists():
+                raise
+            return {}  # the training replaced it meanwhile: the next look finds a newer one
+
+    def _judge(self, checkpoint: Path | None, *, ended: bool) -> Result | None:
+        key = None if checkpoint is None else key_of(checkpoint)
+        if ended and key is not None and key == self._evaluated:
+            return None
+        if checkpoint is None or (self.only_once and key == self._evaluated):
+            self._warn(missing=checkpoint is None)
+            return {}
+        result = self.evaluate(checkpoint)
+        self._evaluated = key
+        self.export(checkpoint, result)
+        return result
+
+    def _warn(self, *, missing: bool) -> None:
+        now = self.surroundings.now()
+        if now - self._warned_at >= WARN_SECONDS:
+            self._warned_at = now
+            _log.warning("experiment.no_new_checkpoint", series=self.series, missing=missing, model_dir=str(self.model.model_dir))

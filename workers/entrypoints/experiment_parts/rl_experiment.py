@@ -1,0 +1,204 @@
+"""The RLExperiment face: an agent, its environment, and the schedules that train and evaluate it."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import gymnasium as gym
+
+from workers.entrypoints.experiment_parts.continuous_evaluation import Result
+from workers.entrypoints.experiment_parts.schedules import ScheduleOptions, Schedules
+from workers.estimators.environments import check_env, copy_of
+from workers.supervised.run_session import SessionRunHook
+
+Environment = gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]]
+"""An environment, which its owner closes, or a function that makes one, which the schedule that made it closes."""
+
+
+@runtime_checkable
+class AgentLike(Protocol):
+    """What an experiment needs of an agent; `Agent` and `PGAgent` of `workers.estimators.agents` are such."""
+
+    @property
+    def model_dir(self) -> Any:
+        """Where checkpoints lie."""
+        ...
+
+    @property
+    def memory(self) -> Any:
+        """Where transitions go."""
+        ...
+
+    def train(self, env: Any, *args: Any, **options: Any) -> Any:
+        """Trains and returns the agent."""
+        ...
+
+    def run_episode(self, env: Any, *args: Any) -> Any:
+        """Trains for one episode."""
+        ...
+
+    def evaluate(self, env: Any, *args: Any, **options: Any) -> Any:
+        """Returns a dictionary of results with `global_step`."""
+        ...
+
+    def latest_checkpoint(self) -> Path | None:
+        """Returns the newest checkpoint."""
+        ...
+
+    def training_ended(self) -> bool:
+        """Whether the training of this directory is over."""
+        ...
+
+
+class RLExperiment(Schedules):
+    """An agent with its environment. Nothing that is given is called at construction.
+
+    Evaluations run greedy episodes in an environment of their own: a copy of the given one, or another one from the function that makes it.
+
+    Args:
+        agent: Any kind of agent; see `AgentLike`.
+        env: The environment, or a function that makes it.
+        train_steps: Updates in the life of the model; `None` trains for ever.
+        train_episodes: Episodes in the life of the model; `None` for no bound.
+        first_update: Timesteps (actions taken) without an update.
+        update_frequency: An update at each multiple of so many timesteps beyond that, and at each end of an episode there.
+        eval_steps: Episodes of one evaluation.
+        train_hooks: Called around the updates and at the ends of episodes; the list is copied.
+        eval_hooks: Called around the episodes of evaluations; the list is copied.
+        eval_delay_secs: Before the first evaluation.
+        continuous_eval_throttle_secs: Between the starts of two evaluations at least.
+        eval_every_n_steps: Updates between two evaluations of `train_and_evaluate` at least; 0 or `None` evaluates only at the end.
+        delay_workers_by_global_step: Whether the workers of a cluster begin by the shared global step, in place of seconds.
+        export_strategies: One `ExportStrategy`, several or none.
+        train_steps_per_iteration: Updates of a round of `continuous_train_and_evaluate`; `None` for a tenth of `train_steps`, or 1,000.
+
+    Raises:
+        ValueError: If the agent is none, or an option has the wrong type or range.
+    """
+
+    def __init__(  # noqa: PLR0917 - the documented signature
+        self,
+        agent: AgentLike,
+        env: Environment,
+        train_steps: int | None = None,
+        train_episodes: int | None = None,
+        first_update: int = 5000,
+        update_frequency: int = 15,
+        eval_steps: int | None = 10,
+        train_hooks: Iterable[SessionRunHook] | None = None,
+        eval_hooks: Iterable[SessionRunHook] | None = None,
+        eval_delay_secs: float = 0,
+        continuous_eval_throttle_secs: float = 60,
+        eval_every_n_steps: int | None = 1,
+        delay_workers_by_global_step: bool = False,
+        export_strategies: Any = None,
+        train_steps_per_iteration: int | None = 100,
+    ) -> None:
+        if not isinstance(agent, AgentLike):
+            raise ValueError(f"agent must be an Agent of any kind, not {type(agent).__name__}; an estimator belongs into an Experiment")  # noqa: TRY004
+        if update_frequency < 1:
+            raise ValueError(f"update_frequency must be at least 1, is {update_frequency}")
+        options = ScheduleOptions(
+            train_steps=train_steps,
+            eval_steps=eval_steps,
+            train_hooks=train_hooks,
+            eval_hooks=eval_hooks,
+            eval_delay_secs=eval_delay_secs,
+            continuous_eval_throttle_secs=continuous_eval_throttle_secs,
+            eval_every_n_steps=eval_every_n_steps,
+            delay_workers_by_global_step=delay_workers_by_global_step,
+            export_strategies=export_strategies,
+            train_steps_per_iteration=train_steps_per_iteration,
+        )
+        super().__init__(agent, options)
+        self._env = env
+        self._train_episodes = train_episodes
+        self._first_update = first_update
+        self._update_frequency = update_frequency
+
+    @property
+    def agent(self) -> Any:
+        """The agent."""
+        return self._model
+
+    @property
+    def estimator(self) -> Any:
+        """The agent, under the name that an `Experiment` has for its model."""
+        return self._model
+
+    @property
+    def env(self) -> Environment:
+        """The environment, or what makes it."""
+        return self._env
+
+    @property
+    def train_episodes(self) -> int | None:
+        """Episodes in the life of the model."""
+        return self._train_episodes
+
+    @property
+    def first_update(self) -> int:
+        """Timesteps without an update."""
+        return self._first_update
+
+    @property
+    def update_frequency(self) -> int:
+        """Timesteps between two updates."""
+        return self._update_frequency
+
+    def _train(self, hooks: Sequence[SessionRunHook], *, steps: int | None = None, max_steps: int | None = None) -> Any:
+        bounds = {"max_steps": max_steps} if steps is None else {"steps": steps}
+        with self._opened(copied=False) as env:
+            return self._model.train(
+                env,
+                first_update=self._first_update,
+                update_frequency=self._update_frequency,
+                max_episodes=self._train_episodes,
+                hooks=list(hooks),
+                **bounds,
+            )
+
+    def _evaluate(
+        self,
+        name: str | None,
+        hooks: Sequence[SessionRunHook],
+        *,
+        steps: int | None = None,
+        checkpoint: Path | None = None,
+        on_train_data: bool = False,
+    ) -> dict[str, Any]:
+        wanted = self.eval_steps if steps is None else steps
+        if wanted is None:
+            raise ValueError("eval_steps must be a number of episodes: an environment has no end of input")
+        options = {"checkpoint_path": checkpoint, "name": name, "training_seeds": on_train_data}
+        with self._opened(copied=True) as env:
+            result: dict[str, Any] = self._model.evaluate(env, steps=wanted, hooks=list(hooks), **options)
+        return result
+
+    def _relocated(self, directory: str) -> "RLExperiment":
+        agent = self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model
+        batch = getattr(agent.memory, "batch_size", 0)
+        return RLExperiment(
+            agent, self._env, first_update=min(self._first_update, batch), update_frequency=1, export_strategies=self.export_strategies
+        )
+
+    def _finished(self, step: int, result: Result | None) -> bool:
+        episodes = None if result is None else result.get("global_episode")
+        enough = self._train_episodes is not None and episodes is not None and episodes >= self._train_episodes
+        return enough or super()._finished(step, result)
+
+    @contextmanager
+    def _opened(self, *, copied: bool) -> Iterator[gym.Env[Any, Any]]:
+        """Yields an environment, and closes it if it was made here."""
+        if isinstance(self._env, gym.Env) or not callable(self._env):
+            check_env(self._env)
+            env = copy_of(self._env) if copied else self._env
+            owned = copied
+        else:
+            env, owned = self._env(), True
+        try:
+            yield env
+        finally:
+            if owned:
+                env.close()

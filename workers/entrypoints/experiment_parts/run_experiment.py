@@ -1,0 +1,66 @@
+"""Runs an experiment by the schedule that fits this process."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from workers.entrypoints.experiment_parts.schedules import Schedules
+from workers.estimators.run_config import MASTER, PARAMETER_SERVER, WORKER, RunConfig
+
+SCHEDULES: Final = (
+    "train",
+    "evaluate",
+    "continuous_eval",
+    "continuous_eval_on_train_data",
+    "train_and_evaluate",
+    "continuous_train_and_evaluate",
+    "continuous_train_and_eval",
+    "run_std_server",
+    "test",
+)
+"""Names of schedules."""
+
+_BY_TASK: Final = {MASTER: "train_and_evaluate", "chief": "train_and_evaluate", WORKER: "train", PARAMETER_SERVER: "run_std_server"}
+
+
+def run_experiment(experiment_fn: Callable[[str], Schedules], output_dir: str | Path, schedule: str | None = None) -> Any:
+    """Makes an experiment and runs one of its schedules.
+
+    Args:
+        experiment_fn: Makes the experiment for a directory.
+        output_dir: The directory.
+        schedule: A name of `SCHEDULES`; `None` trains and evaluates, or does in a cluster what the task's type is for: `master` trains and
+            evaluates, `worker` trains, `ps` runs the server.
+
+    Returns:
+        What the schedule returns.
+
+    Raises:
+        ValueError: If the directory is empty, or the schedule is not known or not to be told from the task's type.
+        TypeError: If the function cannot be called, or makes no experiment.
+    """
+    if not str(output_dir):
+        raise ValueError("output_dir must not be empty")
+    if not callable(experiment_fn):
+        raise TypeError(f"experiment_fn must be callable, not {experiment_fn!r}")
+    experiment = experiment_fn(str(output_dir))
+    if not isinstance(experiment, Schedules):
+        raise TypeError(f"experiment_fn must return an Experiment or an RLExperiment, not {type(experiment).__name__}")
+    name = default_schedule(experiment.config) if schedule is None else schedule
+    if name not in SCHEDULES:
+        raise ValueError(f"schedule: {name!r} is none of {', '.join(SCHEDULES)}")
+    return getattr(experiment, name)()
+
+
+def default_schedule(config: RunConfig) -> str:
+    """Returns the schedule of a process of a cluster, or of one alone.
+
+    Raises:
+        ValueError: If its task's type has none.
+    """
+    if not config.is_distributed:
+        return "train_and_evaluate"
+    name = _BY_TASK.get(config.task_type or "")
+    if name is None:
+        raise ValueError(f"a task of type {config.task_type!r} has no schedule of its own: name one of {', '.join(SCHEDULES)}")
+    return name

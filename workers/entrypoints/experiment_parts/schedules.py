@@ -1,0 +1,378 @@
+"""The schedules of an experiment: what is done in which order, whatever the model is.
+
+Each schedule is idempotent and can be begun again: where a model stands is read off its directory, never remembered here.
+"""
+
+import math
+import signal
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from workers.core.counts import is_count
+from workers.entrypoints.experiment_parts.context import Surroundings
+from workers.entrypoints.experiment_parts.continuous_evaluation import ContinuousEvaluation, Predicate, Result
+from workers.entrypoints.experiment_parts.evaluate_checkpoints_hook import EvaluateCheckpointsHook
+from workers.estimators.basic_hooks import GlobalStepWaiterHook
+from workers.estimators.checkpoints import key_of
+from workers.estimators.cluster import SharedStepHook
+from workers.estimators.evaluation_results import read_results
+from workers.estimators.export_strategies import ExportStrategy, checked_strategies
+from workers.estimators.run_config import RunConfig
+from workers.supervised.run_session import SessionRunHook
+
+MAX_DELAY_SECONDS: Final = 60.0
+DELAY_PER_TASK_SECONDS: Final = 5.0
+DELAY_STEPS: Final = 8000
+DEFAULT_ROUND: Final = 1000
+ONE_PASS: Final = "one_pass"  # noqa: S105 - a series, no password
+CONTINUOUS: Final = "continuous"
+CONTINUOUS_ON_TRAIN_DATA: Final = "continuous_on_train_data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOptions:
+    """What both kinds of experiments take; see `Experiment`."""
+
+    train_steps: int | None
+    eval_steps: int | None
+    train_hooks: Iterable[SessionRunHook] | None
+    eval_hooks: Iterable[SessionRunHook] | None
+    eval_delay_secs: float
+    continuous_eval_throttle_secs: float
+    eval_every_n_steps: int | None
+    delay_workers_by_global_step: bool
+    export_strategies: Any
+    train_steps_per_iteration: int | None
+
+
+class Schedules(ABC):
+    """Base of `Experiment` and `RLExperiment`. Nothing of the user's is called when it is made.
+
+    Args:
+        model: Estimator or agent.
+        options: What both kinds take.
+
+    Raises:
+        ValueError: If an option has the wrong type.
+    """
+
+    def __init__(self, model: Any, options: ScheduleOptions) -> None:
+        size = options.train_steps_per_iteration
+        if size is not None and not is_count(size, 1):
+            raise ValueError(f"train_steps_per_iteration must be an integer above 0 or None, not {size!r}")
+        self.surroundings = Surroundings()
+        """Clock, sleep and cluster."""
+        self._model = model
+        self._options = options
+        self._train_hooks = list(options.train_hooks or ())
+        self._eval_hooks = list(options.eval_hooks or ())
+        self._strategies = checked_strategies(options.export_strategies)
+
+    @property
+    def train_steps(self) -> int | None:
+        """Updates in the life of the model."""
+        return self._options.train_steps
+
+    @property
+    def eval_steps(self) -> int | None:
+        """Batches or episodes of one evaluation."""
+        return self._options.eval_steps
+
+    @property
+    def options(self) -> ScheduleOptions:
+        """What was given to the constructor."""
+        return self._options
+
+    @property
+    def config(self) -> RunConfig:
+        """Configuration of the model; that of a process alone for a model without one."""
+        config = getattr(self._model, "config", None)
+        return config if isinstance(config, RunConfig) else RunConfig()
+
+    @property
+    def export_strategies(self) -> tuple[ExportStrategy, ...]:
+        """The export strategies in force."""
+        return self._strategies
+
+    def reset_export_strategies(self, new_export_strategies: Any = None) -> tuple[ExportStrategy, ...]:
+        """Replaces the export strategies and returns the old ones.
+
+        Args:
+            new_export_strategies: One `ExportStrategy`, several or none.
+
+        Raises:
+            ValueError: If something else is among them; the old ones stay then.
+        """
+        old, self._strategies = self._strategies, checked_strategies(new_export_strategies)
+        return old
+
+    def extend_train_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
+        """Appends hooks for training."""
+        self._train_hooks.extend(additional_hooks)
+
+    def extend_eval_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
+        """Appends hooks for evaluation."""
+        self._eval_hooks.extend(additional_hooks)
+
+    # Schedules
+
+    def train(self, delay_secs: float | None = None) -> Any:
+        """Trains up to `train_steps` updates in the life of the model.
+
+        Args:
+            delay_secs: Begin so many seconds after the call; the start of a server counts. `None` delays the workers of a cluster one
+                after the other: by `min(60, 5 * task_id)` seconds, or until all of them together made int(8000 * ln(task_id + 1))
+                updates where the experiment delays by global step.
+
+        Returns:
+            The trained estimator or agent.
+        """
+        return self._delayed_training(delay_secs, ())
+
+    def evaluate(self, delay_secs: float | None = None) -> dict[str, Any]:
+        """Evaluates the newest checkpoint in the series `one_pass`.
+
+        Args:
+            delay_secs: Begin after so many seconds; `None` takes `eval_delay_secs`.
+
+        Returns:
+            The result.
+
+        Raises:
+            EstimatorNotTrainedError: If there is no checkpoint.
+        """
+        self._sleep(self._options.eval_delay_secs if delay_secs is None else delay_secs)
+        return self._evaluate(ONE_PASS, self._eval_hooks)
+
+    def continuous_eval(
+        self,
+        delay_secs: float | None = None,
+        throttle_delay_secs: float | None = None,
+        evaluate_checkpoint_only_once: bool = True,
+        continuous_eval_predicate_fn: Predicate | None = None,
+    ) -> None:
+        """Evaluates and exports each new checkpoint, until the training is over.
+
+        Args:
+            delay_secs: Begin after so many seconds; `None` takes `eval_delay_secs`.
+            throttle_delay_secs: Seconds between the starts of two evaluations at least; `None` takes `continuous_eval_throttle_secs`.
+            evaluate_checkpoint_only_once: False evaluates the newest checkpoint again while there is no newer one.
+            continuous_eval_predicate_fn: Called before each look with the last result, `None` at first and `{}` after a look without an
+                evaluation; false ends the loop.
+
+        Raises:
+            ValueError: If the predicate cannot be called.
+        """
+        predicate = _checked(continuous_eval_predicate_fn)
+        self._continuously(CONTINUOUS, delay_secs, throttle_delay_secs, predicate, only_once=evaluate_checkpoint_only_once)
+
+    def continuous_eval_on_train_data(
+        self,
+        delay_secs: float | None = None,
+        throttle_delay_secs: float | None = None,
+        continuous_eval_predicate_fn: Predicate | None = None,
+    ) -> None:
+        """Like `continuous_eval`, each checkpoint once, on the data of the training: its input, or its environment and its seeds."""
+        predicate = _checked(continuous_eval_predicate_fn)
+        self._continuously(CONTINUOUS_ON_TRAIN_DATA, delay_secs, throttle_delay_secs, predicate, only_once=True)
+
+    def train_and_evaluate(self) -> tuple[Result | None, list[Any]]:
+        """Trains, evaluates new checkpoints meanwhile and the last state at the end, then exports.
+
+        An evaluation is due where a checkpoint is at least `eval_every_n_steps` updates newer than the one evaluated before; no checkpoint
+        is forced. With 0 or `None` only the last state is evaluated.
+
+        Returns:
+            The last result, and what each export strategy returned.
+        """
+        hook = EvaluateCheckpointsHook(self._options.eval_every_n_steps or 0, self._evaluate_checkpoint)
+        self._delayed_training(0, (hook,) if self._options.eval_every_n_steps else ())
+        newest = self._model.latest_checkpoint()
+        done = newest is not None and hook.result is not None and hook.evaluated == key_of(newest)
+        result = hook.result if done else self._evaluate(None, self._eval_hooks)
+        return result, self._export(newest, result)
+
+    def continuous_train_and_evaluate(self, continuous_eval_predicate_fn: Predicate | None = None) -> tuple[Result | None, list[Any]]:
+        """Trains and evaluates in turns, and exports at the end.
+
+        A round ends at the next multiple of `train_steps_per_iteration`, the last one at `train_steps`; each ends with a checkpoint and
+        frees the memory of the training. Begun again, it evaluates what the round before left unevaluated, and goes on.
+
+        Args:
+            continuous_eval_predicate_fn: Called before each round with the last result, `None` at first; false ends the loop.
+
+        Returns:
+            The last result, and what each export strategy returned.
+
+        Raises:
+            ValueError: If the predicate cannot be called.
+        """
+        predicate = _checked(continuous_eval_predicate_fn)
+        result: Result | None = None
+        while predicate is None or predicate(result):
+            step = self._global_step(result)
+            pending = self._unevaluated(step)
+            if not pending and self._finished(step, result):
+                result = self._last_result(step) if result is None else result
+                break
+            if not pending:
+                self._train(self._train_hooks, steps=self._round(step))
+            result = self._evaluate(ONE_PASS, self._eval_hooks)
+            if not pending and self._global_step(result) == step:
+                break  # nothing more can be learnt: the input ended, or a hook asks to stop at once
+        return result, self._export(self._model.latest_checkpoint(), result)
+
+    continuous_train_and_eval = continuous_train_and_evaluate
+
+    def run_std_server(self) -> None:
+        """Starts the server of the configured cluster, which holds the shared global step, and blocks until SIGTERM or SIGINT.
+
+        Raises:
+            ValueError: If cluster, task type, task id or master are missing in the configuration.
+        """
+        config = self.config
+        config.require_cluster()
+        server = self.surroundings.make_server(config)
+        with ExitStack() as stack:
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    stack.callback(signal.signal, number, signal.signal(number, lambda *_: server.stop()))
+            server.start()
+            server.join()
+
+    def test(self) -> Result:
+        """Trains, evaluates and exports one step each, in a directory that is removed again.
+
+        Returns:
+            The result of the evaluation.
+        """
+        with tempfile.TemporaryDirectory(prefix="palestra-test-") as directory:
+            trial = self._relocated(directory)
+            trial._train([], steps=1)  # noqa: SLF001 - the same class
+            result = trial._evaluate(ONE_PASS, [], steps=1)  # noqa: SLF001
+            trial._export(trial._model.latest_checkpoint(), result)  # noqa: SLF001
+        return result
+
+    # What the kinds of experiments do in their own ways
+
+    @abstractmethod
+    def _train(self, hooks: Sequence[SessionRunHook], *, steps: int | None = None, max_steps: int | None = None) -> Any: ...
+
+    @abstractmethod
+    def _evaluate(
+        self,
+        name: str | None,
+        hooks: Sequence[SessionRunHook],
+        *,
+        steps: int | None = None,
+        checkpoint: Path | None = None,
+        on_train_data: bool = False,
+    ) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _relocated(self, directory: str) -> "Schedules": ...
+
+    def _finished(self, step: int, result: Result | None) -> bool:
+        """Whether there is nothing left to train."""
+        del result
+        return self.train_steps is not None and step >= self.train_steps
+
+    # Private
+
+    def _sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            self.surroundings.sleep(seconds)
+
+    def _delayed_training(self, delay_secs: float | None, extra: Sequence[SessionRunHook]) -> Any:
+        config, began = self.config, self.surroundings.now()
+        hooks = [*self._train_hooks, *extra]
+        with ExitStack() as stack:
+            counter = self.surroundings.join(config, stack)
+            if counter is not None:
+                hooks.append(SharedStepHook(counter.add))
+            if delay_secs is None and self._options.delay_workers_by_global_step:
+                step = int(DELAY_STEPS * math.log((config.task_id or 0) + 1))
+                if counter is None and step:
+                    raise ValueError("delay_workers_by_global_step needs cluster and master in the RunConfig: there is no shared step")
+                hooks.append(GlobalStepWaiterHook(step, None if counter is None else counter.read, self.surroundings.sleep))
+                delay_secs = 0
+            elif delay_secs is None:
+                delay_secs = min(MAX_DELAY_SECONDS, DELAY_PER_TASK_SECONDS * (config.task_id or 0))
+            self._sleep(began + delay_secs - self.surroundings.now())
+            return self._train(hooks, max_steps=self.train_steps)
+
+    def _evaluate_checkpoint(self, checkpoint: Path) -> dict[str, Any]:
+        return self._evaluate(None, self._eval_hooks, checkpoint=checkpoint)
+
+    def _export(self, checkpoint: Path | None, result: Result | None) -> list[Any]:
+        """Exports by each strategy; nothing where there is no checkpoint."""
+        if checkpoint is None:
+            return []
+        base = Path(self._model.model_dir) / "export"
+        for strategy in self._strategies:
+            (base / strategy.name).mkdir(parents=True, exist_ok=True)
+        return [strategy.export(self._model, base / strategy.name, checkpoint, result) for strategy in self._strategies]
+
+    def _continuously(
+        self, name: str, delay: float | None, throttle: float | None, predicate: Predicate | None, *, only_once: bool
+    ) -> None:
+        """Evaluates in a loop; see `continuous_eval`."""
+        on_train_data = name == CONTINUOUS_ON_TRAIN_DATA
+
+        def evaluate(checkpoint: Path) -> Result:
+            return self._evaluate(name, self._eval_hooks, checkpoint=checkpoint, on_train_data=on_train_data)
+
+        self._sleep(self._options.eval_delay_secs if delay is None else delay)
+        ContinuousEvaluation(
+            model=self._model,
+            series=name,
+            evaluate=evaluate,
+            export=self._export,
+            finished=lambda result: self._finished(int(result.get("global_step", 0)), result),
+            throttle=self._options.continuous_eval_throttle_secs if throttle is None else throttle,
+            only_once=only_once,
+            surroundings=self.surroundings,
+        ).run(predicate)
+
+    # Rounds
+
+    def _round(self, step: int) -> int:
+        """Returns how many updates the next round makes."""
+        size, bound = self._round_size, self.train_steps
+        return min(size - step % size, bound - step if bound is not None else size)
+
+    @property
+    def _round_size(self) -> int:
+        """Updates of a whole round."""
+        size, bound = self._options.train_steps_per_iteration, self.train_steps
+        if size is not None:
+            return size
+        return DEFAULT_ROUND if bound is None else max(1, bound // 10)
+
+    def _global_step(self, result: Result | None) -> int:
+        """Returns the updates of the newest checkpoint, or those that an evaluation reported."""
+        newest = self._model.latest_checkpoint()
+        return key_of(newest).global_step if newest is not None else int((result or {}).get("global_step", 0))
+
+    def _last_result(self, step: int) -> Result | None:
+        """Returns the recorded result of a global step."""
+        return next((row for row in reversed(read_results(self._model.model_dir, ONE_PASS)) if row.get("global_step") == step), None)
+
+    def _unevaluated(self, step: int) -> bool:
+        """Whether a round ended here without its evaluation."""
+        if not step or self._model.latest_checkpoint() is None:
+            return False
+        at_end = step == self.train_steps or step % self._round_size == 0
+        return at_end and self._last_result(step) is None
+
+
+def _checked(predicate: Predicate | None) -> Predicate | None:
+    if predicate is not None and not callable(predicate):
+        raise ValueError(f"continuous_eval_predicate_fn must be callable or None, not {predicate!r}")
+    return predicate

@@ -1,0 +1,121 @@
+"""The Experiment face: an estimator, its inputs, and the schedules that train and evaluate it."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from workers.entrypoints.experiment_parts.schedules import ScheduleOptions, Schedules
+from workers.supervised.batches import InputFn
+from workers.supervised.run_session import SessionRunHook
+
+
+@runtime_checkable
+class EstimatorLike(Protocol):
+    """What an experiment needs of an estimator; `workers.estimators.estimator.Estimator` is one."""
+
+    @property
+    def model_dir(self) -> Any:
+        """Where checkpoints lie."""
+        ...
+
+    def train(self, input_fn: Any, hooks: Any = None, steps: Any = None, max_steps: Any = None) -> Any:
+        """Trains and returns the estimator."""
+        ...
+
+    def evaluate(self, input_fn: Any, steps: Any = None, hooks: Any = None, checkpoint_path: Any = None, name: Any = None) -> Any:
+        """Returns a dictionary of results with `global_step`."""
+        ...
+
+    def latest_checkpoint(self) -> Path | None:
+        """Returns the newest checkpoint."""
+        ...
+
+    def training_ended(self) -> bool:
+        """Whether the training of this directory is over."""
+        ...
+
+
+class Experiment(Schedules):
+    """An estimator with its inputs. Nothing that is given is called at construction.
+
+    Args:
+        estimator: See `EstimatorLike`.
+        train_input_fn: Returns batches to train on; see `workers.supervised.batches`.
+        eval_input_fn: Returns batches to evaluate on; they must end where `eval_steps` is `None`.
+        train_steps: Updates in the life of the model; `None` trains for ever.
+        eval_steps: Batches of one evaluation; `None` for all that the input has.
+        train_hooks: Called around the updates; the list is copied.
+        eval_hooks: Called around the batches of evaluations; the list is copied.
+        eval_delay_secs: Before the first evaluation.
+        continuous_eval_throttle_secs: Between the starts of two evaluations at least.
+        eval_every_n_steps: Updates between two evaluations of `train_and_evaluate` at least; 0 or `None` evaluates only at the end.
+        delay_workers_by_global_step: Whether the workers of a cluster begin by the shared global step, in place of seconds.
+        export_strategies: One `ExportStrategy`, several or none.
+        train_steps_per_iteration: Updates of a round of `continuous_train_and_evaluate`; `None` for a tenth of `train_steps`, or 1,000.
+
+    Raises:
+        ValueError: If the estimator is none, or an option has the wrong type.
+    """
+
+    def __init__(  # noqa: PLR0917 - the documented signature
+        self,
+        estimator: EstimatorLike,
+        train_input_fn: InputFn,
+        eval_input_fn: InputFn,
+        train_steps: int | None = None,
+        eval_steps: int | None = 10,
+        train_hooks: Iterable[SessionRunHook] | None = None,
+        eval_hooks: Iterable[SessionRunHook] | None = None,
+        eval_delay_secs: float = 0,
+        continuous_eval_throttle_secs: float = 60,
+        eval_every_n_steps: int | None = 1,
+        delay_workers_by_global_step: bool = False,
+        export_strategies: Any = None,
+        train_steps_per_iteration: int | None = 100,
+    ) -> None:
+        if not isinstance(estimator, EstimatorLike) or hasattr(estimator, "run_episode"):
+            raise ValueError(f"estimator must be an Estimator, not {type(estimator).__name__}; an agent belongs into an RLExperiment")
+        options = ScheduleOptions(
+            train_steps=train_steps,
+            eval_steps=eval_steps,
+            train_hooks=train_hooks,
+            eval_hooks=eval_hooks,
+            eval_delay_secs=eval_delay_secs,
+            continuous_eval_throttle_secs=continuous_eval_throttle_secs,
+            eval_every_n_steps=eval_every_n_steps,
+            delay_workers_by_global_step=delay_workers_by_global_step,
+            export_strategies=export_strategies,
+            train_steps_per_iteration=train_steps_per_iteration,
+        )
+        super().__init__(estimator, options)
+        self._train_input_fn = train_input_fn
+        self._eval_input_fn = eval_input_fn
+
+    @property
+    def estimator(self) -> Any:
+        """The estimator."""
+        return self._model
+
+    def _train(self, hooks: Sequence[SessionRunHook], *, steps: int | None = None, max_steps: int | None = None) -> Any:
+        bounds = {"max_steps": max_steps} if steps is None else {"steps": steps}
+        return self._model.train(input_fn=self._train_input_fn, hooks=list(hooks), **bounds)
+
+    def _evaluate(
+        self,
+        name: str | None,
+        hooks: Sequence[SessionRunHook],
+        *,
+        steps: int | None = None,
+        checkpoint: Path | None = None,
+        on_train_data: bool = False,
+    ) -> dict[str, Any]:
+        input_fn = self._train_input_fn if on_train_data else self._eval_input_fn
+        wanted = self.eval_steps if steps is None else steps
+        result: dict[str, Any] = self._model.evaluate(
+            input_fn=input_fn, steps=wanted, hooks=list(hooks), checkpoint_path=checkpoint, name=name
+        )
+        return result
+
+    def _relocated(self, directory: str) -> "Experiment":
+        model = self._model.relocated(directory) if hasattr(self._model, "relocated") else self._model
+        return Experiment(model, self._train_input_fn, self._eval_input_fn, export_strategies=self.export_strategies)

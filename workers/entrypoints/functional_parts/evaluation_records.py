@@ -1,0 +1,208 @@
+"""What a training function records of its evaluations, and how it asks an evaluator that the caller brought."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workers.core.protocols import ClockView, EngineView
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, StopReason
+from workers.entrypoints.functional_parts.evaluator import ForeignEvaluator, eval_stats_of
+from workers.entrypoints.functional_parts.scores_file import ScoresFile
+from workers.recording.tensorboard import TensorBoardFile
+
+History = list[dict[str, Any]]
+"""One dictionary per evaluation: statistics of the agent, then `eval_score` (mean return), `step`, `training_episodes`, `elapsed` and
+`wall_time` (seconds of training, and since the epoch) and all statistics of the evaluation."""
+
+
+class EpisodeCount:
+    """Training episodes so far, as PFRL counts them: a serial training's last episode counts although it is cut off by the end.
+
+    Args:
+        final_step: Where a serial training ends; `None` for a batch.
+    """
+
+    def __init__(self, final_step: int | None) -> None:
+        self._final_step = final_step
+        self._ended_at = -1
+        self._known = 0
+
+    def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
+        """Notes where the last episode ended. The first of the engine's hooks."""
+        del reports
+        if view.clock.episodes != self._known:
+            self._known, self._ended_at = view.clock.episodes, view.clock.env_steps
+
+    def state_dict(self) -> StateTree:
+        """Returns where the last episode ended."""
+        return {"known": self._known, "ended_at": self._ended_at}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes it over."""
+        self._known, self._ended_at = int(state["known"]), int(state["ended_at"])
+
+    def cut_off(self, clock: ClockView) -> bool:
+        """Returns whether an episode runs that the end of training cuts off here."""
+        return self._final_step is not None and clock.env_steps >= self._final_step and self._ended_at != clock.env_steps
+
+    def at(self, clock: ClockView) -> int:
+        """Returns the count."""
+        return clock.episodes + self.cut_off(clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationOutputs:
+    """Where evaluations go."""
+
+    evaluator: ForeignEvaluator
+    scores: ScoresFile
+    tensorboard: TensorBoardFile | None
+    hooks: Sequence[Callable[..., Any]]
+
+
+class Evaluations:
+    """The recorder of evaluations; the evaluation hooks are called by it last, before a best agent is saved.
+
+    Args:
+        agent_statistics: Pairs of the agent's statistics.
+        episodes: Counts.
+        outputs: Where they go; `None` where there is no evaluation but what a caller's evaluator makes.
+    """
+
+    def __init__(
+        self, agent_statistics: Callable[[], list[tuple[str, Any]]], episodes: EpisodeCount, outputs: EvaluationOutputs | None
+    ) -> None:
+        self.history: History = []
+        self._agent_statistics = agent_statistics
+        self._episodes = episodes
+        self._outputs = outputs
+
+    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+        """Records nothing."""
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Records an evaluation everywhere, then calls the hooks."""
+        del final
+        outputs = self._outputs
+        if outputs is None:
+            return
+        agent_stats, env_stats, eval_stats = self._agent_statistics(), outputs.evaluator.statistics(), eval_stats_of(result)
+        agent, env = dict(agent_stats), dict(env_stats)
+        basic = {"steps": clock.env_steps, "episodes": self._episodes.at(clock), "elapsed": clock.wall_seconds}
+        numbers = {name: eval_stats[name] for name in ("mean", "median", "stdev", "max", "min")}
+        outputs.scores.append({**agent, **env, **basic, **numbers})
+        if outputs.tensorboard is not None:
+            outputs.tensorboard.write(clock.env_steps, agent, env, eval_stats)
+        self.remember(clock, agent, result.mean, {**env, **eval_stats})
+        for hook in outputs.hooks:
+            hook(
+                env=outputs.evaluator.env,
+                agent=outputs.evaluator.agent,
+                evaluator=outputs.evaluator,
+                step=clock.env_steps,
+                eval_stats=eval_stats,
+                agent_stats=agent_stats,
+                env_stats=env_stats,
+            )
+
+    def remember(self, clock: ClockView, agent: dict[str, Any], score: float, stats: dict[str, Any]) -> None:
+        """Appends an entry to the history."""
+        own = {
+            "eval_score": score,
+            "step": clock.env_steps,
+            "training_episodes": self._episodes.at(clock),
+            "elapsed": clock.wall_seconds,
+            "wall_time": time.time(),
+        }
+        self.history.append({**agent, **stats, **own})
+
+    def epoch(self, clock: ClockView) -> None:
+        """Records nothing."""
+
+    def flush(self) -> None:
+        """Does nothing: each row is written at once."""
+
+    def state_dict(self) -> StateTree:
+        """Returns the history."""
+        return {"history": [{key: _plain(value) for key, value in one.items()} for one in self.history]}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes the history over."""
+        self.history[:] = state["history"]
+
+
+class CallerEvaluator:
+    """The engine's side of an evaluator that the caller brought: an object with `evaluate_if_necessary(t, episodes)` and `max_score`.
+
+    Args:
+        evaluator: Asked when it may evaluate.
+        evaluations: Its scores go into the history.
+        episodes: Counts.
+        during_episode: Ask after each step; false asks where an episode ended.
+        agent_statistics: Pairs of the agent's statistics.
+        successful_score: Training ends once its `max_score` is at least this.
+    """
+
+    def __init__(
+        self,
+        evaluator: Any,
+        evaluations: Evaluations,
+        episodes: EpisodeCount,
+        *,
+        during_episode: bool,
+        agent_statistics: Callable[[], list[tuple[str, Any]]],
+        successful_score: float | None,
+    ) -> None:
+        for name in ("evaluate_if_necessary", "max_score"):
+            if not hasattr(evaluator, name):
+                raise TypeError(f"evaluator: a {type(evaluator).__name__} has no {name}; it needs evaluate_if_necessary and max_score")
+        self._evaluator = evaluator
+        self._evaluations = evaluations
+        self._episodes = episodes
+        self._during_episode = during_episode
+        self._agent_statistics = agent_statistics
+        self._successful_score = successful_score
+
+    def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
+        """Asks after a step, where that is allowed."""
+        del reports
+        if self._during_episode:
+            self._ask(view)
+
+    def on_episode(self, view: EngineView, end: EpisodeEnd) -> None:
+        """Asks where an episode ended."""
+        del end
+        if not self._during_episode:
+            self._ask(view)
+
+    def on_finish(self, view: EngineView, reason: StopReason) -> None:
+        """Asks where the end of training cut an episode off."""
+        if reason is StopReason.BUDGET and not self._during_episode and self._episodes.cut_off(view.clock):
+            self._ask(view)
+
+    def state_dict(self) -> StateTree:
+        """Returns the evaluator's state, if it has one."""
+        return {"own": self._evaluator.state_dict()} if hasattr(self._evaluator, "state_dict") else {}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Gives the evaluator its state back."""
+        if "own" in state and hasattr(self._evaluator, "load_state_dict"):
+            self._evaluator.load_state_dict(state["own"])
+
+    def _ask(self, view: EngineView) -> None:
+        score = self._evaluator.evaluate_if_necessary(t=view.clock.env_steps, episodes=self._episodes.at(view.clock))
+        if score is not None:
+            self._evaluations.remember(view.clock, dict(self._agent_statistics()), float(score), {})
+        if self._successful_score is not None and self._evaluator.max_score >= self._successful_score:
+            view.request_stop(StopReason.SUCCESS_SCORE)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a number or text that a snapshot can hold."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)

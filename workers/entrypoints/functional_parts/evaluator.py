@@ -1,0 +1,128 @@
+"""Evaluations of somebody else's agent on somebody else's environment, beside or on the training environment itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.protocols import Agent, ClockView
+from workers.core.types import Array, EvaluationResult
+from workers.rl.envs.caller_envs import Given, clear_statistics, statistics_of
+from workers.rl.envs.vector import EpisodeVector
+from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
+
+
+class TellableAgent(Agent, Protocol):
+    """An agent that must hear how its actions ended, in evaluations too."""
+
+    wrapped: Any
+    """The object that the caller knows."""
+
+    def observe_evaluation(
+        self, observation: Array, reward: npt.NDArray[np.float64], terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+    ) -> None:
+        """Hears of a vector step; see `workers.rl.agents.pfrl_adapter.ForeignAgent`."""
+        ...
+
+
+class BestScore(Protocol):
+    """The best mean return so far: `workers.engine.parts.Best`."""
+
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationSettings:
+    """What an evaluation is, in the words of PFRL."""
+
+    interval: int
+    n_steps: int | None
+    n_episodes: int | None
+    max_episode_len: int | None
+    outdir: str
+
+    def __post_init__(self) -> None:
+        if (self.n_steps is None) == (self.n_episodes is None):
+            raise ValueError("set exactly one of eval_n_steps and eval_n_episodes, and give None for the other")
+        budget = ("eval_n_steps", self.n_steps) if self.n_episodes is None else ("eval_n_episodes", self.n_episodes)
+        for name, value in (("eval_interval", self.interval), budget):
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationGround:
+    """Where an evaluation takes place."""
+
+    env: Given
+    """The environment as it was handed over; it may offer `clear_statistics` and `get_statistics`."""
+    vector: EpisodeVector
+    """The same, to be stepped."""
+    training: EpisodeVector | None = None
+    """The training environment, where it is this very one: its running episodes are brought back afterwards."""
+
+
+class ForeignEvaluator:
+    """Evaluates, with statistics of the environment; evaluation hooks get it as `evaluator`.
+
+    Args:
+        agent: Evaluated.
+        ground: Where.
+        settings: What an evaluation is.
+        seeds: Where the episodes' seeds come from.
+        best: Read for `max_score`.
+        look_up: Called at each step; what it raises breaks the evaluation off.
+    """
+
+    def __init__(
+        self,
+        agent: TellableAgent,
+        ground: EvaluationGround,
+        settings: EvaluationSettings,
+        seeds: SeedRule,
+        best: BestScore,
+        look_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.agent = agent.wrapped
+        self.env = ground.env
+        self.n_steps, self.n_episodes = settings.n_steps, settings.n_episodes
+        self.eval_interval, self.max_episode_len, self.outdir = settings.interval, settings.max_episode_len, settings.outdir
+        self._told = agent.observe_evaluation
+        self._look_up = look_up
+        self._best = best
+        self._training = ground.training
+        budget = EvaluationBudget(episodes=settings.n_episodes, steps=settings.n_steps)
+        self._evaluator = VectorEvaluator(ground.vector, agent, budget, seeds, self._hear)
+
+    @property
+    def max_score(self) -> float:
+        """Best mean return so far; minus infinity before the first."""
+        return -np.inf if self._best.score is None else self._best.score
+
+    def evaluate(self, clock: ClockView) -> EvaluationResult:
+        """Runs one evaluation."""
+        clear_statistics(self.env)
+        if self._training is None:
+            return self._evaluator.evaluate(clock)
+        running = self._training.save_episodes()
+        result = self._evaluator.evaluate(clock)
+        self._training.restore_episodes(running)
+        return result
+
+    def statistics(self) -> list[tuple[str, Any]]:
+        """Returns the environment's statistics of the last evaluation."""
+        return statistics_of(self.env)
+
+    def _hear(
+        self, observation: Array, reward: npt.NDArray[np.float64], terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+    ) -> None:
+        self._told(observation, reward, terminated, reset)
+        self._look_up()
+
+
+def eval_stats_of(result: EvaluationResult) -> dict[str, float]:
+    """Returns the statistics of an evaluation under PFRL's names."""
+    names = ("mean", "median", "stdev", "max", "min", "length_mean", "length_median", "length_stdev", "length_max", "length_min")
+    return {"episodes": len(result.returns), **{name: getattr(result, name) for name in names}}

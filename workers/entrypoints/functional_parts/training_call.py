@@ -1,0 +1,350 @@
+"""Builds the parts of one call of a training function, and runs the engine over them. Holds no loop."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from palestra.contract.documents import sha256_of
+from palestra.contract.names import MAX_STEP, new_id
+from workers.assembly.process_setup import device_name, versions
+from workers.core.errors import EnvironmentFailedError, own_error
+from workers.core.types import StopReason, Unit
+from workers.engine.budget import Budget
+from workers.engine.engine import Engine
+from workers.engine.parts import Best, Cadence, Parts
+from workers.engine.triggers import Every
+from workers.entrypoints.functional_parts.episodes_csv import EPISODES_FILE, EpisodesFile
+from workers.entrypoints.functional_parts.evaluation_records import CallerEvaluator, EpisodeCount, EvaluationOutputs, Evaluations, History
+from workers.entrypoints.functional_parts.evaluator import EvaluationGround, EvaluationSettings, ForeignEvaluator
+from workers.entrypoints.functional_parts.interrupts import Interrupts, TerminatedError
+from workers.entrypoints.functional_parts.log_recorder import LogLines
+from workers.entrypoints.functional_parts.named_snapshots import NamedSnapshots, find_snapshot, settle_named
+from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
+from workers.entrypoints.functional_parts.scores_file import BASIC_COLUMNS, SCORES_FILE, ScoresFile, set_aside
+from workers.hooks.evaluation_hooks import SuccessScoreHook, Trainer, check_support
+from workers.hooks.step_hooks import StepCallable, StepHooks
+from workers.recording.tensorboard import TensorBoardFile
+from workers.rl.agents.pfrl_adapter import ForeignAgent
+from workers.rl.collect.vector_collector import VectorCollector
+from workers.rl.envs.caller_envs import Given, as_vector, close, copy_of, statistics_of
+from workers.rl.evaluate.vector_evaluator import training_seeds
+from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner, read_snapshot
+
+ALL: Final = "all"
+WEIGHTS: Final = "weights"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationCall:
+    """The arguments of a call about evaluation."""
+
+    settings: EvaluationSettings
+    env: Given | None
+    hooks: Sequence[Any]
+    save_best: bool
+    tensorboard: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingCall:
+    """The arguments of a call."""
+
+    agent: Any
+    env: Given
+    steps: int
+    outdir: str
+    batch: bool
+    function: str
+    checkpoint_freq: int | None
+    max_episode_len: int | None
+    step_offset: int
+    during_episode: bool
+    successful_score: float | None
+    step_hooks: Sequence[StepCallable]
+    logger: logging.Logger | None
+    log_interval: int | None = None
+    return_window_size: int = 100
+    evaluator: Any = None
+    evaluation: EvaluationCall | None = None
+    seed: int | None = None
+    resume: str | None = None
+    resume_parts: str | Sequence[str] = ALL
+    time_limit: float | None = None
+    keep_checkpoints: int | None = None
+    save_memory: bool = False
+
+    @property
+    def directory(self) -> Path:
+        """Where everything goes."""
+        return Path(self.outdir)
+
+
+def run_call(call: TrainingCall) -> History:
+    """Trains, and returns the history of evaluations.
+
+    Raises:
+        Exception: What the agent, the environment or a hook raised, as it was, after a snapshot `<t>_except`.
+    """
+    run = _Run(call)
+    try:
+        run.train()
+    except EnvironmentFailedError as error:
+        failure = own_error(error)
+    else:
+        return run.evaluations.history
+    raise failure  # not in the handler, which would change what it says about its own cause
+
+
+class _Run:
+    """The parts of one call, in the making."""
+
+    def __init__(self, call: TrainingCall) -> None:
+        _check(call)
+        self._call = call
+        self._logger = call.logger or logging.getLogger(__name__)
+        self._vector = as_vector(call.env, "env", call.max_episode_len)
+        if not call.batch and self._vector.num_envs != 1:
+            raise ValueError(f"env: {self._vector.num_envs} environments; {call.function} takes one, train_agent_batch takes several")
+        self._agent = ForeignAgent(call.agent, num_envs=self._vector.num_envs, batch=call.batch, save_memory=call.save_memory)
+        self.interrupts = Interrupts(call.time_limit, time.monotonic)
+        self._best = Best()
+        self._snapshot: LoadedSnapshot | None = None
+        self._t = int(call.step_offset)
+        self._seed = 0
+        self.evaluations: Evaluations
+
+    def train(self) -> None:
+        """Builds the engine, runs it and closes what was opened."""
+        with ExitStack() as stack:
+            engine = self._assemble(stack)
+            with self.interrupts.listening():
+                result = engine.run()
+            if self.interrupts.terminated and result.reason is StopReason.DRAIN:
+                raise TerminatedError("SIGTERM")
+
+    def _assemble(self, stack: ExitStack) -> Engine:
+        """Returns the engine, at the step at which training begins."""
+        call, agent = self._call, self._agent
+        ground = self._evaluation_ground(stack)
+        self._find_start()
+        call.directory.mkdir(parents=True, exist_ok=True)
+        settle_named(call.directory)
+        if call.batch:
+            stack.push(self._close_after_error)
+        snapshots = self._snapshots()
+        files = self._set_up_files()
+        episodes = EpisodeCount(None if call.batch else call.steps)
+        outputs = self._outputs(stack, ground, files)
+        self.evaluations = Evaluations(self._statistics, episodes, outputs)
+        log = LogLines(
+            self._logger,
+            call.outdir,
+            self._statistics,
+            interval=call.log_interval,
+            window=call.return_window_size,
+            per_episode=not call.batch,
+        )
+        recorder = EpisodesFile(call.directory / EPISODES_FILE, self._t)
+        stack.callback(recorder.close)
+        parts = Parts(
+            agent=agent,
+            collector=VectorCollector(self._vector, agent, self._seed),
+            recorder=RecorderGroup({"episodes": recorder, "log": log, "evaluations": self.evaluations}),
+            snapshotter=snapshots,
+            control=self.interrupts,
+            evaluator=outputs.evaluator if outputs else None,
+            hooks=(episodes, StepHooks(call.env, call.agent, call.step_hooks, self._vector.num_envs), *self._deciding_hooks(episodes)),
+            best=self._best,
+        )
+        return self._started(parts, snapshots, log)
+
+    def _started(self, parts: Parts, snapshots: NamedSnapshots, log: LogLines) -> Engine:
+        call = self._call
+        evaluation = Every(call.evaluation.settings.interval) if call.evaluation else None
+        checkpoint = Every(call.checkpoint_freq) if call.checkpoint_freq else None
+        cadence = Cadence(
+            budget=Budget({Unit.ENV_STEPS: call.steps}),
+            evaluation=evaluation,
+            evaluate_during_episode=call.during_episode,
+            snapshot=checkpoint,
+            save_best=bool(call.evaluation and call.evaluation.save_best),
+            best_apart=True,
+        )
+        engine = Engine(parts, cadence, time.monotonic)
+        engine.clock.env_steps = int(call.step_offset)
+        self._load(engine)
+        for trigger in (evaluation, checkpoint):
+            if trigger is not None:
+                trigger.skip(engine.clock)
+        snapshots.begin(engine.clock.env_steps)
+        log.begin(engine.clock.env_steps)
+        return engine
+
+    def _load(self, engine: Engine) -> None:
+        snapshot, parts = self._snapshot, self._call.resume_parts
+        if snapshot is None:
+            self._agent.step = self._call.step_offset
+        elif parts == ALL:
+            for _, note in engine.restore(snapshot.state).notes:
+                self._logger.warning("%s", note)
+            if not snapshot.manifest.resume_exact:
+                self._logger.warning("The resume is statistical: %s", _why_statistical(self._agent))
+            self._logger.info("resumed at step %s from snapshot %s", engine.clock.env_steps, snapshot.manifest.snapshot_id)
+        else:
+            self._agent.load_parts(snapshot.state["agent"], None if parts == WEIGHTS else tuple(parts))
+            self._agent.step = self._call.step_offset
+
+    # Where training begins
+
+    def _find_start(self) -> None:
+        call = self._call
+        found = None if call.resume is None else find_snapshot(call.directory, call.resume)
+        if found is not None:
+            self._snapshot = read_snapshot(found)
+        whole = self._snapshot is not None and call.resume_parts == ALL
+        if whole and self._snapshot is not None:
+            manifest = self._snapshot.manifest
+            if manifest.definition_hash != self._identity():
+                raise ValueError("resume: the snapshot is of another agent class, other spaces or another number of environments")
+            if call.seed not in {None, manifest.seed}:
+                raise ValueError(f"seed: the snapshot was made with seed {manifest.seed}, leave seed out to go on with it")
+            self._seed, self._t = manifest.seed, manifest.env_step
+        else:
+            self._seed = int(np.random.randint(2**31 - 1)) if call.seed is None else call.seed  # noqa: NPY002 - the caller's global seed decides
+        self._fresh = not whole
+
+    def _identity(self) -> str:
+        agent, vector = type(self._call.agent), self._vector
+        spaces = [str(vector.single_observation_space), str(vector.single_action_space)]
+        return sha256_of({"agent": agent.__qualname__, "num_envs": vector.num_envs, "spaces": spaces})
+
+    def _snapshots(self) -> NamedSnapshots:
+        call, before = self._call, self._snapshot.manifest if self._snapshot else None
+        on_gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+        owner = SnapshotOwner(
+            run_id=before.run_id if before and not self._fresh else new_id("run"),
+            attempt_id=new_id("att"),
+            experiment_id=call.function,
+            definition_hash=self._identity(),
+            seed=self._seed,
+            parent=before.snapshot_id if before else None,
+            versions=versions(),
+            device=device_name("cuda" if on_gpu else "cpu"),
+            resume_exact=self._agent.exact and not on_gpu,
+        )
+        return NamedSnapshots(
+            call.directory,
+            owner,
+            every=call.checkpoint_freq or None,
+            also_at_end=call.batch,
+            keep=call.keep_checkpoints,
+            logger=self._logger,
+        )
+
+    # Records and evaluations
+
+    def _set_up_files(self) -> Path:
+        """Sets records of an earlier training aside, if nothing of it goes on here."""
+        scores, episodes = self._call.directory / SCORES_FILE, self._call.directory / EPISODES_FILE
+        if self._fresh and self._t == 0:
+            for path in (scores, episodes):
+                set_aside(path)
+        return scores
+
+    def _evaluation_ground(self, stack: ExitStack) -> EvaluationGround | None:
+        call, evaluation = self._call, self._call.evaluation
+        if evaluation is None:
+            return None
+        limit, apart = evaluation.settings.max_episode_len, evaluation.env is not None and evaluation.env is not call.env
+        if apart and evaluation.env is not None:
+            ground = EvaluationGround(evaluation.env, as_vector(evaluation.env, "eval_env", limit))
+        elif call.batch:
+            own = copy_of(call.env)
+            stack.callback(close, own)
+            ground = EvaluationGround(own, as_vector(own, "eval_env", limit))
+        else:
+            if call.during_episode:
+                raise ValueError("eval_during_episode: give an eval_env of its own, or evaluation would disturb the running episode")
+            ground = EvaluationGround(call.env, as_vector(call.env, "env", limit), self._vector)
+        if not call.batch and ground.vector.num_envs != 1:
+            raise ValueError(f"eval_env: {ground.vector.num_envs} environments; {call.function} takes one")
+        return ground
+
+    def _outputs(self, stack: ExitStack, ground: EvaluationGround | None, path: Path) -> EvaluationOutputs | None:
+        evaluation = self._call.evaluation
+        if evaluation is None or ground is None:
+            return None
+        seeds = training_seeds(self._seed)
+        evaluator = ForeignEvaluator(self._agent, ground, evaluation.settings, seeds, self._best, self.interrupts.look_up)
+        columns = [*BASIC_COLUMNS, *(name for name, _ in self._statistics()), *(name for name, _ in statistics_of(ground.env))]
+        scores = ScoresFile(path, columns, keep_until=self._t)
+        self._best.score = max(scores.column("mean"), default=None)
+        tensorboard = TensorBoardFile(self._call.directory, self._t + 1 if self._t else None) if evaluation.tensorboard else None
+        if tensorboard is not None:
+            stack.callback(tensorboard.close)
+        return EvaluationOutputs(evaluator=evaluator, scores=scores, tensorboard=tensorboard, hooks=evaluation.hooks)
+
+    def _deciding_hooks(self, episodes: EpisodeCount) -> tuple[Any, ...]:
+        call = self._call
+        if call.evaluator is None:
+            return (SuccessScoreHook(call.successful_score),)
+        asking = CallerEvaluator(
+            call.evaluator,
+            self.evaluations,
+            episodes,
+            during_episode=call.during_episode,
+            agent_statistics=self._statistics,
+            successful_score=call.successful_score,
+        )
+        return (asking,)
+
+    def _statistics(self) -> list[tuple[str, Any]]:
+        return list(self._call.agent.get_statistics())
+
+    def _close_after_error(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            return
+        closers: list[Callable[[], object]] = [self._vector.close]
+        if (other := self._call.evaluation.env if self._call.evaluation else None) is not None:
+            closers.append(lambda: close(other))
+        if (env := getattr(self._call.evaluator, "env", None)) is not None:
+            closers.append(env.close)
+        for one in closers:
+            try:
+                one()
+            except Exception:
+                self._logger.exception("an environment could not be closed")
+
+
+def _check(call: TrainingCall) -> None:
+    """Refuses what could only go wrong later, before anything is made."""
+    if call.evaluation is not None:
+        trainer: Trainer = "train_agent_batch" if call.batch else "train_agent"
+        check_support(call.evaluation.hooks, trainer, call.function)
+    for name, value in (("steps", call.steps), ("step_offset", call.step_offset), ("checkpoint_freq", call.checkpoint_freq)):
+        if value is not None and (not isinstance(value, int | np.integer) or value < 0):
+            raise ValueError(f"{name} must be a whole number of at least 0, not {value!r}")
+    for name, value in (("log_interval", call.log_interval), ("keep_checkpoints", call.keep_checkpoints)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1 or None, not {value}")
+    if call.return_window_size < 1:
+        raise ValueError(f"return_window_size must be at least 1, not {call.return_window_size}")
+    if call.seed is not None and not 0 <= call.seed <= MAX_STEP:
+        raise ValueError(f"seed must be from 0 to 2**53 - 1, not {call.seed}")
+    if isinstance(call.resume_parts, str) and call.resume_parts not in {ALL, WEIGHTS}:
+        raise ValueError(f"resume_parts must be '{ALL}', '{WEIGHTS}' or names in a list, not {call.resume_parts!r}")
+    if call.resume_parts != ALL and call.resume is None:
+        raise ValueError("resume_parts says what to take from a snapshot: give resume, too")
+
+
+def _why_statistical(agent: ForeignAgent) -> str:
+    if agent.exact:
+        return "the snapshot was written after an exception, or on a GPU."
+    return "the agent has no state_dict and load_state_dict that hand out all of its state."

@@ -1,0 +1,281 @@
+"""Between a trainer's algorithm and the engine: the algorithm as an agent, its sampler as a collector, its epochs as a budget."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Final
+
+from workers.core.null_parts import NoMemory
+from workers.core.object_state import has_state, load_state, state_of
+from workers.core.protocols import Agent, ClockView, Collector, EngineView
+from workers.core.types import (
+    Array,
+    CollectPlan,
+    Experience,
+    LearnReport,
+    LearnSchedule,
+    RestoreReport,
+    SnapshotReason,
+    StateTree,
+    StopReason,
+    Unit,
+)
+from workers.engine.budget import UNLIMITED
+from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch, experience_of
+
+_NO_SCHEDULE: Final = LearnSchedule(every_env_steps=1, updates=1)
+_NO_PLAN: Final = CollectPlan(env_steps=1, whole_episodes=True)
+
+
+class EpochBounds:
+    """Ends a training at an epoch, and a collect of an agent's own at the end of the batch."""
+
+    def __init__(self) -> None:
+        self.epochs = 0
+        self.env_steps = UNLIMITED
+        """Where the running batch ends."""
+        self.quiet_until: Final = UNLIMITED
+
+    def exhausted(self, clock: ClockView) -> bool:
+        """Returns whether the last epoch is over."""
+        return clock.epochs >= self.epochs
+
+    def room(self, clock: ClockView, unit: Unit) -> int:
+        """Returns how much of a unit is left."""
+        if unit is Unit.ENV_STEPS:
+            return max(0, self.env_steps - clock.env_steps)
+        return max(0, self.epochs - clock.epochs) if unit is Unit.EPOCHS else UNLIMITED
+
+
+class KeptEpochs:
+    """Fires when an epoch closed that is kept as a snapshot.
+
+    Args:
+        keeps: Says so of the index of an epoch.
+    """
+
+    next: Final = UNLIMITED
+    quiet_until: Final = UNLIMITED
+
+    def __init__(self, keeps: Callable[[int], bool]) -> None:
+        self._keeps = keeps
+        self._seen = 0
+
+    def due(self, clock: ClockView) -> int:
+        """Returns 1 once per epoch that is kept."""
+        if clock.epochs == self._seen:
+            return 0
+        self._seen = clock.epochs
+        return int(self._keeps(clock.epochs - 1))
+
+    def skip(self, clock: ClockView) -> None:
+        """Counts the epochs up to now as seen."""
+        self._seen = clock.epochs
+
+    def state_dict(self) -> StateTree:
+        """Returns the number of epochs seen."""
+        return {"seen": self._seen}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes the number over."""
+        self._seen = int(state["seen"])
+
+
+class LeavingHook:
+    """Ends the run at the boundary of an epoch whose body was left by `break`."""
+
+    def __init__(self) -> None:
+        self.leaving = False
+
+    def on_tick(self, view: EngineView, reports: Any) -> None:
+        """Asks for the end."""
+        del reports
+        if self.leaving:
+            view.request_stop(StopReason.REQUESTED)
+
+
+class AlgorithmAgent:
+    """An algorithm as the engine sees it: something with state, and perhaps an agent of ours that learns.
+
+    Args:
+        algorithm: Its `agent`, if it is one of ours, is asked for everything; else it learns by itself.
+        skip: Objects that are saved elsewhere.
+    """
+
+    def __init__(self, algorithm: Any, skip: tuple[Any, ...]) -> None:
+        self._algorithm = algorithm
+        self._agent = agent_of(algorithm)
+        self._skip = (*skip, self._agent)
+        self.memory: Any = NoMemory() if self._agent is None else self._agent.memory
+        self.collect_plan = _NO_PLAN if self._agent is None else self._agent.collect_plan
+        self.learn_schedule = _NO_SCHEDULE if self._agent is None else self._agent.learn_schedule
+        self.report_names = () if self._agent is None else self._agent.report_names
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Asks the agent."""
+        return self._own().act(observation, explore=explore)
+
+    def observe(self, experience: Experience) -> None:
+        """Lets the agent store experience; an algorithm that learns by itself has it already."""
+        if self._agent is not None:
+            self._agent.observe(experience)
+
+    def learn(self, updates: int) -> LearnReport:
+        """Asks the agent."""
+        return self._own().learn(updates)
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the agent's next update."""
+        return self._own().learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._own().learning_rate = value
+
+    def metrics(self) -> Mapping[str, float]:
+        """Asks the agent, if there is one."""
+        return {} if self._agent is None else self._agent.metrics()
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Asks the agent, if there is one."""
+        return nullcontext() if self._agent is None else self._agent.eval_mode()
+
+    def acting_module(self) -> Any:
+        """Asks the agent."""
+        return self._own().acting_module()
+
+    def state_dict(self) -> StateTree:
+        """Returns the algorithm's state by the rule of `workers.core.object_state`, and the agent's own."""
+        state: StateTree = {"algorithm": state_of(self._algorithm, "algo", self._skip)}
+        return state if self._agent is None else {**state, "agent": self._agent.state_dict()}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings algorithm and agent to a captured state."""
+        load_state(self._algorithm, state["algorithm"], "algo")
+        if self._agent is not None:
+            self._agent.load_state_dict(state["agent"])
+
+    def _own(self) -> Agent:
+        if self._agent is None:
+            raise ValueError(f"{type(self._algorithm).__name__} has no `agent` of ours: it learns by its own code, not by trainer.learn")
+        return self._agent
+
+
+def agent_of(algorithm: Any) -> Agent | None:
+    """Returns the agent of ours that an algorithm holds as `agent`, if there is one."""
+    agent: Agent | None = getattr(algorithm, "agent", None)
+    return agent if hasattr(agent, "learn_schedule") and hasattr(agent, "collect_plan") else None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """What `obtain_episodes` asks of a sampler."""
+
+    itr: int
+    batch_size: int
+    agent_update: Any
+    env_update: Any
+
+
+class SamplerCollector:
+    """An algorithm's sampler as the engine's collector.
+
+    Args:
+        sampler: `None` for an algorithm without one.
+    """
+
+    num_envs = 1
+
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+        self._request: SampleRequest | None = None
+        self._batch: EpisodeBatch | None = None
+
+    def obtain(self, request: SampleRequest, collect: Callable[[CollectPlan], Experience]) -> EpisodeBatch:
+        """Returns a batch of episodes that the engine counted.
+
+        Args:
+            request: Asked of the sampler.
+            collect: `Engine.collect`.
+        """
+        self._request = request
+        try:
+            collect(CollectPlan(env_steps=request.batch_size, whole_episodes=True))
+            batch = self._batch
+        finally:
+            self._request = self._batch = None
+        if batch is None:
+            raise TypeError("the engine asked another collector")
+        return batch
+
+    def collect(self, plan: CollectPlan) -> Experience:
+        """Asks the sampler for what `obtain` wants."""
+        del plan
+        request = self._request
+        if request is None:
+            raise ValueError("an algorithm with a sampler collects by trainer.obtain_episodes or trainer.obtain_samples")
+        sampler = self.sampler
+        self._batch = sampler.obtain_samples(
+            request.itr, request.batch_size, agent_update=request.agent_update, env_update=request.env_update
+        )
+        if not isinstance(self._batch, EpisodeBatch):
+            raise TypeError(f"{type(sampler).__name__}.obtain_samples must return an EpisodeBatch, not a {type(self._batch).__name__}")
+        return experience_of(self._batch)
+
+    def state_dict(self) -> StateTree:
+        """Returns the sampler's state, if it has one."""
+        return {"sampler": state_of(self.sampler, "sampler") if has_state(self.sampler) else None}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Like `restore`."""
+        self.restore(state)
+
+    def restore(self, state: StateTree) -> RestoreReport:
+        """Brings the sampler to a captured state; batches are whole episodes, so none is in the middle of one."""
+        if has_state(self.sampler):
+            load_state(self.sampler, state["sampler"], "sampler")
+        return RestoreReport()
+
+
+def collector_of(algorithm: Any) -> Collector:
+    """Returns the collector of an algorithm: its own, or one that asks its `_sampler`."""
+    own: Collector | None = getattr(algorithm, "collector", None)
+    return SamplerCollector(getattr(algorithm, "_sampler", None)) if own is None else own
+
+
+class StateWriter:
+    """The engine's snapshotter for a trainer: writes once per epoch, and remembers whether it wrote after an exception.
+
+    Args:
+        write: Completes the engine's state and writes it.
+    """
+
+    def __init__(self, write: Callable[[StateTree, SnapshotReason, int], str]) -> None:
+        self._write = write
+        self.saved_exception = False
+
+    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+        """Writes the state of the epoch that closed last."""
+        del score
+        self.saved_exception = self.saved_exception or reason is SnapshotReason.EXCEPTION
+        return self._write(state, reason, max(0, clock.epochs - 1))
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Within the body SIGTERM raises `SystemExit`, so that it takes the way of an exception; not where somebody else handles it already."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

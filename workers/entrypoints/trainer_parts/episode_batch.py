@@ -1,0 +1,386 @@
+"""Batches of whole episodes: what a sampler hands to an algorithm, with the fields and methods of garage's `EpisodeBatch`.
+
+Dimensions: E episodes of N steps together, one episode after the other; P is the longest episode that the environment's spec allows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.types import Array, EpisodeEnd, Experience
+from workers.entrypoints.trainer_parts.column_arrays import columns_of, each_column, joined, leaves_of, rows_of, stacked
+from workers.entrypoints.trainer_parts.episode import Episode, StepType
+
+_STEPWISE = ("observations", "actions", "rewards", "step_types")
+
+
+@dataclass(frozen=True, slots=True)
+class EnvSpec:
+    """What an algorithm knows of an environment."""
+
+    observation_space: gym.Space[Any] | None = None
+    action_space: gym.Space[Any] | None = None
+    max_episode_length: int | None = None
+    """In env_steps; `None` where nothing bounds it."""
+
+    @classmethod
+    def of(cls, env: gym.Env[Any, Any], max_episode_length: int | None = None) -> Self:
+        """Returns the spec of an environment.
+
+        Args:
+            env: Its spaces, and the time limit of its registration, are taken.
+            max_episode_length: A limit beside that one, in env_steps; `None` for none.
+        """
+        own = None if env.spec is None else env.spec.max_episode_steps
+        limits = [limit for limit in (own, max_episode_length) if limit is not None]
+        return cls(env.observation_space, env.action_space, min(limits, default=None))
+
+
+class EpisodeBatch:
+    """Some whole episodes. An info that not every step has is NaN where it lacks (numbers) or None (everything else).
+
+    Args:
+        env_spec: Has `max_episode_length`, the P of padded arrays; where it is `None` P is the longest episode of the batch.
+        episode_infos: By name, [E, ...]: what the reset told.
+        observations: [N, ...]: what each action was chosen on.
+        last_observations: [E, ...]: the observation after the last step of each episode.
+        actions: [N, ...].
+        rewards: [N].
+        env_infos: By name, [N, ...].
+        agent_infos: By name, [N, ...].
+        step_types: int64 [N] of `StepType`.
+        lengths: Integers [E], in env_steps.
+        workers: int64 [E]: index of the worker that ran the episode; `None` for 0.
+
+    Raises:
+        ValueError: If an array is none, or its first dimension is not as said.
+    """
+
+    def __init__(  # noqa: PLR0917 - names and order are those of garage
+        self,
+        env_spec: Any,
+        episode_infos: Mapping[str, Any],
+        observations: Array,
+        last_observations: Array,
+        actions: Array,
+        rewards: Array,
+        env_infos: Mapping[str, Any],
+        agent_infos: Mapping[str, Any],
+        step_types: Array,
+        lengths: Array,
+        *,
+        workers: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        self.env_spec = env_spec
+        self.episode_infos_by_episode = dict(episode_infos)
+        """By name, [E, ...]."""
+        self.observations = observations
+        self.last_observations = last_observations
+        self.actions = actions
+        self.rewards = rewards
+        self.env_infos = dict(env_infos)
+        self.agent_infos = dict(agent_infos)
+        self.step_types = step_types
+        self.lengths = lengths
+        self.workers = np.zeros(len(lengths), np.int64) if workers is None else workers
+        self._check()
+
+    @classmethod
+    def of(cls, episodes: Sequence[Episode], env_spec: Any = None) -> Self:
+        """Returns episodes as one batch, in their order.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        if not episodes:
+            raise ValueError("a batch needs at least one episode")
+        before = [one for episode in episodes for one in episode.observations]
+        observations = stacked([*before, *(episode.last_observation for episode in episodes)])
+        return cls(
+            env_spec=EnvSpec() if env_spec is None else env_spec,
+            episode_infos=columns_of([episode.episode_info for episode in episodes]),
+            observations=observations[: len(before)],
+            last_observations=observations[len(before) :],
+            actions=stacked([one for episode in episodes for one in episode.actions]),
+            rewards=np.array([one for episode in episodes for one in episode.rewards], np.float64),
+            env_infos=columns_of([one for episode in episodes for one in episode.env_infos]),
+            agent_infos=columns_of([one for episode in episodes for one in episode.agent_infos]),
+            step_types=np.concatenate([step_types(len(one), terminated=one.terminated) for one in episodes]),
+            lengths=np.array([len(episode) for episode in episodes], np.int64),
+            workers=np.array([episode.worker for episode in episodes], np.int64),
+        )
+
+    @classmethod
+    def concatenate(cls, *batches: "EpisodeBatch") -> Self:
+        """Returns batches as one, whose spec is that of the first.
+
+        Raises:
+            ValueError: If there is none, or one has infos of other names than the first.
+        """
+        if not batches:
+            raise ValueError("a batch needs at least one episode: give concatenate a batch")
+        for name in ("env_infos", "agent_infos", "episode_infos_by_episode"):
+            if any(getattr(one, name).keys() != getattr(batches[0], name).keys() for one in batches):
+                have = [sorted(getattr(one, name)) for one in batches]
+                raise ValueError(f"{name} of the batches have different names, so they cannot become one: {have}")
+        return cls(
+            env_spec=batches[0].env_spec,
+            episode_infos=joined([one.episode_infos_by_episode for one in batches]),
+            observations=np.concatenate([one.observations for one in batches]),
+            last_observations=np.concatenate([one.last_observations for one in batches]),
+            actions=np.concatenate([one.actions for one in batches]),
+            rewards=np.concatenate([one.rewards for one in batches]),
+            env_infos=joined([one.env_infos for one in batches]),
+            agent_infos=joined([one.agent_infos for one in batches]),
+            step_types=np.concatenate([one.step_types for one in batches]),
+            lengths=np.concatenate([one.lengths for one in batches]),
+            workers=np.concatenate([one.workers for one in batches]),
+        )
+
+    @classmethod
+    def from_list(cls, env_spec: Any, paths: Sequence[Mapping[str, Any]]) -> Self:
+        """Returns a batch of episodes given as dictionaries; the opposite of `to_list`.
+
+        Args:
+            env_spec: See the class.
+            paths: One per episode of T steps: `observations` [T, ...], or [T + 1, ...] with the last one; `next_observations` [T, ...]
+                (without either the last observation stands for what followed it); `actions` [T, ...]; `rewards` [T]; `step_types` [T], or
+                `dones` [T], which are true in terminal states; `env_infos` and `agent_infos`, by name, [T, ...]; `episode_infos`, by name.
+
+        Raises:
+            ValueError: If there is none, or one has neither `step_types` nor `dones`.
+        """
+        if not paths:
+            raise ValueError("a batch needs at least one episode: paths is empty")
+        lengths = np.array([len(path["rewards"]) for path in paths], np.int64)
+        whole = [len(path["observations"]) == length + 1 for path, length in zip(paths, lengths, strict=True)]
+        infos = [path.get("episode_infos") or {} for path in paths]
+        return cls(
+            env_spec,
+            {name: np.stack([np.asarray(one[name]) for one in infos]) for name in infos[0]},
+            np.concatenate([path["observations"][:length] for path, length in zip(paths, lengths, strict=True)]),
+            np.stack([_last_observation(path, has_last=has_last) for path, has_last in zip(paths, whole, strict=True)]),
+            np.concatenate([path["actions"] for path in paths]),
+            np.concatenate([path["rewards"] for path in paths]),
+            joined([path.get("env_infos") or {} for path in paths]),
+            joined([path.get("agent_infos") or {} for path in paths]),
+            np.concatenate([_step_types_in(path) for path in paths]),
+            lengths,
+        )
+
+    def __len__(self) -> int:
+        """Returns the number of episodes."""
+        return len(self.lengths)
+
+    # Parts
+
+    def slices(self) -> Iterator[slice]:
+        """Yields where each episode lies among the steps."""
+        begin = 0
+        for length in self.lengths.tolist():
+            yield slice(begin, begin + length)
+            begin += length
+
+    def split(self) -> list["EpisodeBatch"]:
+        """Returns a batch per episode; the opposite of `concatenate`."""
+        return [self._part(slice(index, index + 1), steps) for index, steps in enumerate(self.slices())]
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Returns one dict per episode: observations, next_observations, actions, rewards, step_types and the three kinds of infos."""
+        return [
+            {
+                **{name: getattr(self, name)[steps] for name in ("next_observations", *_STEPWISE)},
+                "env_infos": rows_of(self.env_infos, steps),
+                "agent_infos": rows_of(self.agent_infos, steps),
+                "episode_infos": rows_of(self.episode_infos_by_episode, index),
+            }
+            for index, steps in enumerate(self.slices())
+        ]
+
+    @property
+    def observations_list(self) -> list[Array]:
+        """The observations of each episode."""
+        return [self.observations[steps] for steps in self.slices()]
+
+    @property
+    def actions_list(self) -> list[Array]:
+        """The actions of each episode."""
+        return [self.actions[steps] for steps in self.slices()]
+
+    # Steps
+
+    @cached_property
+    def next_observations(self) -> Array:
+        """[N, ...]: the true successors, those of the ends included."""
+        successors = np.roll(self.observations, -1, axis=0)
+        successors[self._ends] = self.last_observations
+        return successors
+
+    @cached_property
+    def terminated(self) -> npt.NDArray[np.bool_]:
+        """Bool [N]: the step reached a terminal state."""
+        return np.asarray(self.step_types == StepType.TERMINAL)
+
+    @property
+    def terminals(self) -> npt.NDArray[np.bool_]:
+        """The same as `terminated`."""
+        return self.terminated
+
+    @cached_property
+    def truncated(self) -> npt.NDArray[np.bool_]:
+        """Bool [N]: the episode was cut after this step."""
+        truncated = np.zeros(len(self.rewards), np.bool_)
+        truncated[self._ends] = ~self.terminated[self._ends]
+        return truncated
+
+    @property
+    def returns(self) -> npt.NDArray[np.float64]:
+        """float64 [E], undiscounted."""
+        return np.array([self.rewards[steps].sum() for steps in self.slices()], np.float64)
+
+    @property
+    def episode_infos(self) -> dict[str, Any]:
+        """By name, [N, ...]: those of a step's episode."""
+        return each_column(self.episode_infos_by_episode, lambda column: np.repeat(column, self.lengths, axis=0))
+
+    # Padded arrays
+
+    @property
+    def padded_observations(self) -> Array:
+        """[E, P, ...], zero behind the end of an episode."""
+        return self._padded(self.observations)
+
+    @property
+    def padded_next_observations(self) -> Array:
+        """[E, P, ...], zero behind the end of an episode."""
+        return self._padded(self.next_observations)
+
+    @property
+    def padded_actions(self) -> Array:
+        """[E, P, ...], zero behind the end of an episode."""
+        return self._padded(self.actions)
+
+    @property
+    def padded_rewards(self) -> Array:
+        """[E, P], zero behind the end of an episode."""
+        return self._padded(self.rewards)
+
+    @property
+    def padded_step_types(self) -> Array:
+        """[E, P], zero behind the end of an episode."""
+        return self._padded(self.step_types)
+
+    @property
+    def valids(self) -> Array:
+        """[E, P] of the rewards' dtype: 1 for steps of the episode, 0 behind its end."""
+        return self._padded(np.ones_like(self.rewards))
+
+    @property
+    def padded_env_infos(self) -> dict[str, Any]:
+        """By name, [E, P, ...]."""
+        return each_column(self.env_infos, self._padded)
+
+    @property
+    def padded_agent_infos(self) -> dict[str, Any]:
+        """By name, [E, P, ...]."""
+        return each_column(self.agent_infos, self._padded)
+
+    # Private
+
+    @property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        """Index of the last step of each episode."""
+        return np.asarray(np.cumsum(self.lengths) - 1)
+
+    def _part(self, episodes: slice, steps: slice) -> "EpisodeBatch":
+        return EpisodeBatch(
+            self.env_spec,
+            rows_of(self.episode_infos_by_episode, episodes),
+            self.observations[steps],
+            self.last_observations[episodes],
+            self.actions[steps],
+            self.rewards[steps],
+            rows_of(self.env_infos, steps),
+            rows_of(self.agent_infos, steps),
+            self.step_types[steps],
+            self.lengths[episodes],
+            workers=self.workers[episodes],
+        )
+
+    def _padded(self, column: Array) -> Array:
+        limit = getattr(self.env_spec, "max_episode_length", None)
+        longest = int(self.lengths.max())
+        if limit is not None and longest > limit:
+            raise ValueError(f"an episode has {longest} steps, more than env_spec.max_episode_length, {limit}")
+        padded = np.zeros((len(self), limit or longest, *column.shape[1:]), column.dtype)
+        padded[np.arange(padded.shape[1]) < self.lengths[:, np.newaxis]] = column
+        return padded
+
+    def _check(self) -> None:
+        lengths: Any = self.lengths
+        if not isinstance(lengths, np.ndarray) or lengths.ndim != 1 or lengths.dtype.kind not in "iu":
+            raise ValueError(f"lengths must be an array of integers [E], not {_shown(lengths)}")
+        if not len(lengths) or lengths.min() < 1:
+            raise ValueError("lengths must name at least one episode, of at least one step each")
+        steps, episodes = int(lengths.sum()), len(lengths)
+        for name in _STEPWISE:
+            _check_rows(name, getattr(self, name), steps)
+        for name, column in (("last_observations", self.last_observations), ("workers", self.workers)):
+            _check_rows(name, column, episodes)
+        for name, rows in (("env_infos", steps), ("agent_infos", steps), ("episode_infos_by_episode", episodes)):
+            for column in leaves_of(getattr(self, name)):
+                _check_rows(name, column, rows)
+
+
+def experience_of(batch: EpisodeBatch) -> Experience:
+    """Returns a batch as experience of one environment: T = N, B = 1. The arrays are views."""
+    ends = [
+        EpisodeEnd(int(worker), int(end), float(total), int(length), bool(batch.terminated[end]))
+        for worker, end, total, length in zip(batch.workers, np.cumsum(batch.lengths) - 1, batch.returns, batch.lengths, strict=True)
+    ]
+    return Experience(
+        batch.observations[:, None],
+        batch.actions[:, None],
+        batch.rewards[:, None],
+        batch.terminated[:, None],
+        batch.truncated[:, None],
+        batch.next_observations[:, None],
+        ends,
+        env_steps=int(batch.lengths.sum()),
+    )
+
+
+def step_types(length: int, *, terminated: bool) -> npt.NDArray[np.int64]:
+    """Returns the int64 [length] of `StepType` of one episode."""
+    types = np.full(length, int(StepType.MID), np.int64)
+    types[:1] = int(StepType.FIRST)
+    types[-1:] = int(StepType.TERMINAL if terminated else StepType.TIMEOUT)
+    return types
+
+
+def _step_types_in(path: Mapping[str, Any]) -> Array:
+    if "step_types" in path:
+        return np.asarray(path["step_types"])
+    if "dones" not in path:
+        raise ValueError("an episode of paths has neither step_types nor dones, so nothing says how it ended")
+    return step_types(len(path["rewards"]), terminated=bool(path["dones"][-1]))
+
+
+def _last_observation(path: Mapping[str, Any], *, has_last: bool) -> Any:
+    if not has_last and path.get("next_observations") is not None:
+        return path["next_observations"][-1]
+    return path["observations"][-1]
+
+
+def _check_rows(name: str, column: Any, rows: int) -> None:
+    if not isinstance(column, np.ndarray) or not column.shape or len(column) != rows:
+        raise ValueError(f"{name} must be an array of {rows} rows, not {_shown(column)}")
+
+
+def _shown(value: Any) -> str:
+    return f"one of shape {value.shape} and dtype {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"

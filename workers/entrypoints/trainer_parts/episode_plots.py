@@ -1,0 +1,97 @@
+"""An episode of the policy after each epoch, as a video: what `plot=True` asks for."""
+
+import copy
+import multiprocessing
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+
+from workers.core.recipes import RecipeError
+from workers.core.rng import ENV_SEED_BITS, derive_seed
+from workers.core.types import Array
+from workers.recording.video_file import write_video
+from workers.rl.envs.env_recipe import copy_env, env_from_recipe, env_recipe
+from workers.rl.evaluate.episode_film import Film
+
+DIRECTORY: Final = "plots"
+_LONGEST: Final = 1_000
+"""Frames of a film where the algorithm names no `max_episode_length`."""
+
+
+class EpisodePlots:
+    """Films one episode per epoch.
+
+    Args:
+        algo: Its `policy` acts, with the `mean` of its infos where it names one.
+        env: Made again, or copied, to be rendered.
+        directory: Where films go, as `epoch_<e>.mp4`.
+
+    Raises:
+        ValueError: If there is no policy, no environment, or one that renders no pictures.
+    """
+
+    def __init__(self, algo: Any, env: gym.Env[Any, Any] | None, directory: Path) -> None:
+        policy = getattr(algo, "policy", None)
+        if env is None or not callable(getattr(policy, "get_action", None)):
+            raise ValueError("plot=True films the algorithm's policy in the environment: give setup both, or leave plot away")
+        self._directory = directory
+        self._most = getattr(algo, "max_episode_length", None) or _LONGEST
+        self._film = Film(_filmed(env), _Greedy(policy))  # type: ignore[arg-type]
+
+    def write(self, epoch: int) -> Path:
+        """Films an episode and returns the file."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        path = self._directory / f"epoch_{epoch}.mp4"
+        write_video(path, self._film.frames(derive_seed(epoch, "plot", bits=ENV_SEED_BITS), self._most), self._film.fps)
+        return path
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self._film.close()
+
+
+def is_interactive() -> bool:
+    """Returns whether somebody sits in front of this process who could press Enter; never so in a worker."""
+    return multiprocessing.parent_process() is None and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def wait_for_enter() -> None:
+    """Waits for Enter where somebody can press it."""
+    if is_interactive():
+        input("Press Enter to go on ...")
+
+
+class _Greedy:
+    """A policy as the film needs it: a copy for each episode, so that filming leaves no trace in the algorithm's own."""
+
+    def __init__(self, policy: Any) -> None:
+        self._original = self._policy = policy
+
+    @contextmanager
+    def eval_mode(self) -> Iterator[None]:
+        """Begins an episode."""
+        self._policy = copy.deepcopy(self._original)
+        if callable(reset := getattr(self._policy, "reset", None)):
+            reset()
+        yield
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns the action for one observation, [1, ...]."""
+        del explore
+        action, info = self._policy.get_action(observation[0])
+        return np.asarray(info.get("mean", action))[None]
+
+
+def _filmed(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    if env.render_mode == "rgb_array":
+        return copy_env(env)
+    try:
+        return env_from_recipe(env_recipe(env), render_mode="rgb_array")
+    except (RecipeError, TypeError, gym.error.Error) as error:
+        message = f"plot=True needs pictures of the environment ({error}): make it with render_mode='rgb_array', or leave plot away"
+        raise ValueError(message) from error

@@ -1,0 +1,175 @@
+"""A sampler whose workers are processes.
+
+They are spawned, so what crosses is import paths with arguments (recipes) and parameters as arrays, never closures. A worker ends with its
+parent, also in the middle of an episode; one that dies is an error that says how.
+"""
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+
+from workers.core.errors import WorkerError
+from workers.core.recipes import RecipeError, rebuild, rebuildable, recipes_of
+from workers.core.subprocess_pool import Order, Servant, Servants
+from workers.core.types import StateTree
+from workers.entrypoints.trainer_parts.episode import Episode
+from workers.entrypoints.trainer_parts.episode_batch import EnvSpec
+from workers.entrypoints.trainer_parts.rollout_worker import (
+    RolloutWorker,
+    arrays_of,
+    parameters_from,
+    parameters_of,
+    with_tensors,
+    without_tensors,
+)
+from workers.entrypoints.trainer_parts.samplers import BatchUnit, RoundSampler, check_workers
+
+
+class SamplerWorkerError(WorkerError):
+    """A worker process of a sampler raised, or died."""
+
+
+@rebuildable
+class ProcessSampler(RoundSampler):
+    """Runs each worker in a process of its own.
+
+    Args:
+        agents: The policy: its class is marked with `workers.core.recipes.rebuildable`, its parameters come with each call.
+        envs: The environment: made by `gymnasium.make`, or of a marked class.
+        max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
+        n_workers: Processes; `None` takes one per processor of this machine that this process may use.
+        seed: See `RoundSampler`.
+        unit: See `workers.entrypoints.trainer_parts.samplers`.
+
+    Raises:
+        RecipeError: If policy or environment cannot be built again in another process; it names the part and the remedy.
+    """
+
+    def __init__(
+        self,
+        agents: Any,
+        envs: gym.Env[Any, Any],
+        max_episode_length: int | None = None,
+        *,
+        n_workers: int | None = None,
+        seed: int | None = None,
+        unit: BatchUnit = "whole_episodes",
+    ) -> None:
+        super().__init__(n_workers or len(os.sched_getaffinity(0)), seed, unit)
+        self._recipes = without_tensors(recipes_of({"agent": agents, "env": envs}))
+        parameters = parameters_of(agents)
+        self._parameters = None if parameters is agents else arrays_of(parameters)
+        self._limit = max_episode_length
+        self._env_spec = EnvSpec.of(envs, max_episode_length)
+        self._workers: Servants | None = None
+        self._saved: list[StateTree] = []
+
+    @property
+    def env_spec(self) -> EnvSpec:
+        """What batches say of the environment: the first worker's, where it was made here."""
+        return self._env_spec
+
+    def update(self, agents: Sequence[Any], envs: Sequence[Any]) -> None:
+        """Sends each worker its updates."""
+        if isinstance(envs[0], gym.Env):
+            self._env_spec = EnvSpec.of(envs[0], self._limit)
+        orders = [("update", _agent_order(agent), _env_order(env)) for agent, env in zip(agents, envs, strict=True)]
+        self._started().ask(orders)
+
+    def run(self, limits: Sequence[int | None]) -> list[Episode]:
+        """Runs one episode on each of the first workers, at the same time."""
+        return self._started().ask([("rollout", limit) for limit in limits])
+
+    def shutdown_worker(self) -> None:
+        """Ends the processes; the next call starts new ones and goes on with the next episodes."""
+        self._saved = self.state_dict()["workers"]
+        workers, self._workers = self._workers, None
+        if workers is not None:
+            workers.close()
+
+    def state_dict(self) -> StateTree:
+        """Returns the seed and the state of each worker: the last one known where workers died, or were left in the middle of a call."""
+        if self._workers is not None and self._workers.at_rest:
+            self._saved = [parameters_from(state) for state in self._workers.ask([("state",)] * self.n_workers)]
+        return {"seed": self.seed, "workers": self._saved}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Goes on from a captured state; the number of workers must be the same.
+
+        Raises:
+            ValueError: If it is not.
+        """
+        check_workers(state["workers"], self.n_workers)
+        self.shutdown_worker()
+        self.seed, self._saved = int(state["seed"]), state["workers"]
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the workers that run."""
+        return () if self._workers is None else self._workers.pids
+
+    def _started(self) -> Servants:
+        if self._workers is not None and self._workers.waiting:
+            self.shutdown_worker()
+        if self._workers is None:
+            options = {"seed": self.seed, "max_episode_length": self._limit}
+            makers = [functools.partial(_made, self._recipes, self._parameters, {"index": i, **options}) for i in range(self.n_workers)]
+            self._workers = Servants("sampler worker", SamplerWorkerError, makers)
+            if self._saved:
+                self._workers.ask([("load", arrays_of(state)) for state in self._saved])
+        return self._workers
+
+
+MultiprocessingSampler = ProcessSampler
+
+
+def _agent_order(update: Any) -> Any:
+    if update is None:
+        return None
+    if callable(getattr(update, "get_action", None)):
+        parameters = parameters_of(update)
+        recipe = without_tensors(recipes_of({"agent": update}))
+        return {"recipe": recipe, "parameters": None if parameters is update else arrays_of(parameters)}
+    return {"parameters": arrays_of(update)}
+
+
+def _env_order(update: Any) -> Any:
+    if update is None:
+        return None
+    try:
+        return without_tensors(recipes_of({"env": update}))
+    except RecipeError as error:
+        raise RecipeError(f"env_update must be built again in the worker's process: {error}") from error
+
+
+def _made(recipes: StateTree, parameters: Any, options: dict[str, Any]) -> Servant:
+    """Returns what carries out orders, in the worker's process."""
+    parts = rebuild(with_tensors(recipes))
+    worker = RolloutWorker(parts["agent"], parts["env"], **options)
+    worker.update(None if parameters is None else parameters_from(parameters), None)
+    return functools.partial(_carry_out, worker)
+
+
+def _carry_out(worker: RolloutWorker, order: Order) -> Any:
+    match order:
+        case ("rollout", limit):
+            return worker.rollout(limit)
+        case ("update", agent, env):
+            _update(worker, agent, env)
+        case ("state",):
+            return arrays_of(worker.state_dict())
+        case ("load", state):
+            worker.load_state_dict(parameters_from(state))
+        case _:
+            raise ValueError(f"unknown order {order[0]!r}")
+    return None
+
+
+def _update(worker: RolloutWorker, agent: Any, env: Any) -> None:
+    if agent is not None and "recipe" in agent:
+        worker.agent = rebuild(with_tensors(agent["recipe"]))["agent"]
+    parameters = None if agent is None else parameters_from(agent["parameters"])
+    worker.update(parameters, None if env is None else rebuild(with_tensors(env))["env"])

@@ -1,0 +1,208 @@
+"""One worker of a sampler: a policy, an environment, and episodes that depend on nothing but the seed, their number and the parameters.
+
+Before each episode the environment, its action space and the global generators are seeded from (seed, worker, episode). So nothing random
+has to be kept between episodes, and the same episodes come out in this process and in another one.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+
+from workers.core.object_state import has_state, load_state, pack, state_of, unpack
+from workers.core.rng import ENV_SEED_BITS, derive_seed, preserved_global_state, seed_global
+from workers.core.types import StateTree
+from workers.entrypoints.trainer_parts.episode import Episode
+from workers.rl.envs.env_recipe import copy_env
+
+EnvUpdate = Callable[[Any], Any]
+"""Gets a worker's environment and returns the one to go on with."""
+_REMEDY: Final = "give the policy get_param_values and set_param_values, or state_dict and load_state_dict"
+
+
+class RolloutWorker:
+    """Runs episodes one after the other.
+
+    Args:
+        agent: A policy: `get_action(observation)` returns an action and a dict of infos; `reset()` is called before each episode if it
+            exists. The worker's own.
+        env: The worker's own.
+        index: Number of the worker.
+        seed: The sampler's seed.
+        max_episode_length: Time limit in env_steps; `None` for the environment's own alone.
+    """
+
+    def __init__(self, agent: Any, env: gym.Env[Any, Any], *, index: int, seed: int, max_episode_length: int | None) -> None:
+        self.agent = agent
+        self.env = env
+        self._index = index
+        self._seed = seed
+        self._limit = max_episode_length or 2**63
+        self._episodes = 0
+
+    def update(self, agent_update: Any, env_update: Any) -> None:
+        """Takes new parameters or another policy, and another environment; `None` keeps what there is."""
+        self.agent = updated_agent(self.agent, agent_update)
+        if env_update is not None:
+            self.env = updated_env(self.env, env_update)
+
+    def rollout(self, at_most: int | None = None) -> Episode:
+        """Runs one episode; it is cut after `at_most` env_steps, or at the time limit."""
+        with self.seeded():
+            return self._run(min(self._limit, at_most or self._limit))
+
+    @contextmanager
+    def seeded(self) -> Iterator[None]:
+        """Seeds everything for the next episode, and puts the global generators back afterwards."""
+        with preserved_global_state():
+            seed_global(derive_seed(self._seed, "sampler/act", self._index, self._episodes))
+            yield
+        self.episode_over()
+
+    def episode_over(self) -> None:
+        """Counts an episode: the next one derives from other seeds."""
+        self._episodes += 1
+
+    def begin(self, episode: Episode) -> Any:
+        """Resets the environment and returns the first observation."""
+        seed = derive_seed(self._seed, "sampler/env", self._index, self._episodes, bits=ENV_SEED_BITS)
+        self.env.action_space.seed(seed)
+        observation, episode.episode_info = self.env.reset(seed=seed)
+        return observation
+
+    def state_dict(self) -> StateTree:
+        """Returns how many episodes were run, and the policy's state."""
+        return {"episodes": self._episodes, "agent": state_of(self.agent, "sampler.agent")}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Goes on after so many episodes."""
+        self._episodes = int(state["episodes"])
+        load_state(self.agent, state["agent"], "sampler.agent")
+
+    def _run(self, limit: int) -> Episode:
+        episode = Episode(self._index)
+        observation = self.begin(episode)
+        if callable(reset := getattr(self.agent, "reset", None)):
+            reset()
+        while True:
+            action, agent_info = self.agent.get_action(observation)
+            successor, reward, terminated, truncated, info = self.env.step(action)
+            episode.add(kept(observation), action, float(reward), (info, agent_info))
+            observation = successor
+            if terminated or truncated or len(episode) >= limit:
+                episode.last_observation, episode.terminated = kept(observation), bool(terminated)
+                return episode
+
+
+def kept(observation: Any) -> Any:
+    """Returns an observation that its environment cannot change any more."""
+    return observation.copy() if isinstance(observation, np.ndarray) else observation
+
+
+def parameters_of(policy: Any) -> Any:
+    """Returns what `updated_agent` brings a policy's parameters to: the policy itself where it says nowhere what they are.
+
+    Raises:
+        ValueError: If it is no policy either.
+    """
+    if callable(get := getattr(policy, "get_param_values", None)):
+        return get()
+    if has_state(policy):
+        return policy.state_dict()
+    if callable(getattr(policy, "get_action", None)):
+        return policy
+    raise ValueError(f"{type(policy).__name__} has no get_action and does not say what its parameters are: {_REMEDY}")
+
+
+def updated_agent(agent: Any, update: Any) -> Any:
+    """Returns the policy to go on with: another one, or `agent` with new parameters; `None` keeps it as it is."""
+    if update is None:
+        return agent
+    if callable(getattr(update, "get_action", None)):
+        return copy.deepcopy(update)
+    if callable(put := getattr(agent, "set_param_values", None)):
+        put(update)
+    elif has_state(agent):
+        agent.load_state_dict(update)
+    else:
+        raise ValueError(f"{type(agent).__name__} cannot take new parameters: {_REMEDY}")
+    return agent
+
+
+def updated_env(env: gym.Env[Any, Any], update: Any) -> gym.Env[Any, Any]:
+    """Returns the environment to go on with: a copy of another one, or what a function makes of the old one.
+
+    Raises:
+        TypeError: If the update is neither.
+    """
+    if isinstance(update, gym.Env):
+        env.close()
+        return copy_env(update)
+    if not callable(update):
+        raise TypeError(f"env_update must be an environment or a function of the old one, not {type(update).__name__}")
+    made: Any = update(env)
+    if not isinstance(made, gym.Env):
+        raise TypeError(f"env_update returned {type(made).__name__} instead of an environment")
+    return made
+
+
+def reset_slots(agent: Any, mask: Any) -> None:
+    """Tells a policy which of several environments begin an episode; one without a mask is told only if all do."""
+    reset = getattr(agent, "reset", None)
+    if not callable(reset):
+        return
+    if inspect.signature(reset).parameters:
+        reset(mask)
+    elif mask.all():
+        reset()
+
+
+def spread(update: Any, n_workers: int, name: str) -> list[Any]:
+    """Returns an update for each worker: the members of a list, or the same for all.
+
+    Raises:
+        ValueError: If a list has another length.
+    """
+    if isinstance(update, list):
+        if len(update) != n_workers:
+            raise ValueError(f"{name} is a list of {len(update)}, but the sampler has {n_workers} workers: give one entry per worker")
+        return list(update)
+    return [update] * n_workers
+
+
+def arrays_of(parameters: Any) -> Any:
+    """Returns parameters as arrays and plain data, to cross to another process."""
+    return without_tensors(pack(parameters, "agent_update"))
+
+
+def parameters_from(arrays: Any) -> Any:
+    """Returns what `arrays_of` was given."""
+    return unpack(with_tensors(arrays))
+
+
+def without_tensors(tree: Any) -> Any:
+    """Returns a tree whose tensors are marked arrays: nothing in it needs torch to cross to another process."""
+    if isinstance(tree, dict):
+        return {key: without_tensors(item) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [without_tensors(item) for item in tree]
+    return {"$torch": tree.detach().cpu().numpy()} if type(tree).__module__.split(".")[0] == "torch" else tree
+
+
+def with_tensors(tree: Any) -> Any:
+    """Returns what `without_tensors` was given."""
+    if isinstance(tree, list):
+        return [with_tensors(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return _tensor(tree["$torch"]) if "$torch" in tree else {key: with_tensors(item) for key, item in tree.items()}
+
+
+def _tensor(array: Any) -> Any:
+    import torch  # noqa: PLC0415 - only where tensors crossed
+
+    return torch.from_numpy(np.array(array))

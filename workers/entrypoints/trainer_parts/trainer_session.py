@@ -1,0 +1,311 @@
+"""What goes on behind a trainer: the engine of its algorithm, the end of an epoch, what is written, and the way back.
+
+Owns the files below the snapshots' directory: the snapshots themselves, `progress.csv`, `experiment.json`, the telemetry and the films. The
+order at the end of an epoch is that of the engine; here its row is there before its snapshot, so a kill between them loses no row.
+"""
+
+import json
+import logging
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import torch
+
+from palestra.contract.names import MAX_STEP, new_id
+from workers.assembly.process_setup import device_name, versions
+from workers.core.errors import SnapshotUnreadableError
+from workers.core.protocols import ClockView, Control
+from workers.core.recipes import RecipeError, rebuild, recipes_of
+from workers.core.types import RestoreReport, SnapshotReason, StateTree
+from workers.engine.clock import Clock, StillClock
+from workers.engine.engine import Engine
+from workers.engine.parts import Cadence, Parts
+from workers.entrypoints.trainer_parts.dowel_table import take_over
+from workers.entrypoints.trainer_parts.engine_parts import (
+    AlgorithmAgent,
+    EpochBounds,
+    KeptEpochs,
+    LeavingHook,
+    StateWriter,
+    collector_of,
+    ended_by_sigterm,
+)
+from workers.entrypoints.trainer_parts.episode_plots import DIRECTORY, EpisodePlots
+from workers.entrypoints.trainer_parts.epoch_records import EpochRecorder, ExperimentStats, LazySpool, NotSetupError, TrainArgs
+from workers.entrypoints.trainer_parts.epoch_snapshots import EpochSnapshots, find_snapshot
+from workers.entrypoints.trainer_parts.progress_csv import FILE_NAME, ProgressCsv, read_rows
+from workers.entrypoints.trainer_parts.tabular import Tabular
+from workers.recording.recorder import RecordedRun
+from workers.snapshot.config import SnapshotConfig
+from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, read_snapshot
+
+EXPERIMENT: Final = "experiment.json"
+_log = logging.getLogger(__name__)
+
+
+class TrainerView(Protocol):
+    """What the session sees of its trainer."""
+
+    enable_logging: bool
+    step_itr: int
+    step_episode: Any
+    tabular: Tabular
+
+    def setup(self, algo: Any, env: Any) -> None: ...
+    def log_diagnostics(self, pause_for_plot: bool = False) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """The state of one trainer."""
+
+    trainer: TrainerView
+    config: SnapshotConfig
+    configured: bool
+    """Whether the caller said where snapshots go; else a restore says it."""
+    control: Control
+    rebuildable: bool
+    seed: int | None
+    run_id: str = field(default_factory=lambda: new_id("run"))
+    attempt_id: str = field(default_factory=lambda: new_id("att"))
+    stats: ExperimentStats = field(default_factory=lambda: ExperimentStats(0, 0, 0, None))
+    args: TrainArgs | None = None
+    clock: Clock = field(default_factory=lambda: Clock(time.monotonic))
+    bounds: EpochBounds = field(default_factory=EpochBounds)
+    algo: Any = None
+    env: Any = None
+    collector: Any = None
+    average_return: float | None = None
+    epoch_began: tuple[float, int] = (0.0, 0)
+    """Seconds and env_steps at the start of the running epoch."""
+    _leaving: LeavingHook = field(default_factory=LeavingHook)
+    _engine: Engine | None = None
+    _recorder: EpochRecorder | None = None
+    _writer: StateWriter | None = None
+    _spool: LazySpool | None = None
+    _progress: ProgressCsv | None = None
+    _rows: tuple[list[str], list[list[str]]] = ((), ())  # type: ignore[assignment]
+    """The table as the restored snapshot knows it."""
+    _plots: EpisodePlots | None = None
+    _kept: KeptEpochs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._kept = KeptEpochs(lambda epoch: bool(self.config.names(epoch)))
+
+    # Set-up
+
+    def set_up(self, algo: Any, env: Any) -> None:
+        """Builds an engine for an algorithm; the counters go on."""
+        self.algo, self.env, self.collector = algo, env, collector_of(algo)
+        agent = AlgorithmAgent(algo, (self, self.trainer, env, getattr(algo, "_sampler", None), self.collector))
+        self._spool = LazySpool(lambda: self.config.directory)
+        recorded = RecordedRun(self.run_id, agent.report_names, agent.metrics, 1)
+        self._recorder = EpochRecorder(recorded, self._spool, self._close_epoch)
+        self._writer = StateWriter(self.write)
+        self._kept.skip(self.clock)
+        parts = Parts(
+            agent=agent,
+            collector=self.collector,
+            recorder=self._recorder,
+            snapshotter=self._writer,
+            control=self.control,
+            hooks=(self._leaving,),
+            clock=self.clock,
+        )
+        self._engine = Engine(parts, Cadence(budget=self.bounds, snapshot=self._kept, save_best=False), time.monotonic)
+
+    def engine(self, caller: str) -> Engine:
+        """Returns the engine.
+
+        Raises:
+            NotSetupError: If there is none yet.
+        """
+        if self._engine is None:
+            raise NotSetupError(f"call setup(algo, env) or restore(from_dir) before {caller}")
+        return self._engine
+
+    def arguments(self, caller: str) -> TrainArgs:
+        """Returns the arguments of the training.
+
+        Raises:
+            NotSetupError: If there are none yet.
+        """
+        if self.args is None:
+            before = "restore(from_dir) or train(n_epochs)" if caller == "resume" else "train(n_epochs) or resume()"
+            raise NotSetupError(f"call {before} before {caller}")
+        return self.args
+
+    # Training
+
+    def restart_epochs(self) -> None:
+        """Lets the epochs be counted from 0 again; everything else goes on."""
+        self.clock.load_state_dict({**self.clock.state_dict(), "epochs": 0})
+        self._kept.skip(self.clock)
+
+    def run(self) -> Any:
+        """Lets the algorithm train, and saves whatever end that has."""
+        engine, args, writer = self.engine("train"), self.arguments("train"), self._writer
+        self.bounds.epochs, self.average_return = args.n_epochs, None
+        self._open(args)
+        try:
+            with ended_by_sigterm():
+                returned = self.algo.train(self.trainer)
+                self.leave()
+        except BaseException as error:
+            if writer is not None and not writer.saved_exception:
+                engine.save_after(error)
+            raise
+        finally:
+            self._close()
+        return self.average_return if returned is None else returned
+
+    def leave(self) -> None:
+        """Closes the epoch whose body was left by `break`."""
+        self._leaving.leaving = True
+        try:
+            self.engine("train").leave_epochs()
+        finally:
+            self._leaving.leaving = False
+
+    def begin_epoch(self) -> None:
+        """Takes the time."""
+        self.epoch_began = (self.clock.wall_seconds, self.clock.env_steps)
+
+    # Snapshots
+
+    def write(self, state: StateTree, reason: SnapshotReason, epoch: int) -> str:
+        """Writes a state of the engine, completed, as the snapshot of an epoch; returns its id, or nothing where the mode keeps none."""
+        progress = {"columns": [], "rows": 0} if self._progress is None else self._progress.state_dict()
+        own = {
+            "run_id": self.run_id,
+            "seed": self.seed,
+            "args": None if self.args is None else asdict(self.args),
+            "stats": self.stats.state_dict(),
+            "config": {"snapshot_mode": self.config.snapshot_mode, "snapshot_gap": self.config.snapshot_gap},
+            "enable_logging": self.trainer.enable_logging,
+            "tabular": self.trainer.tabular.state_dict(),
+            "progress": progress,
+        }
+        full = {**state, "trainer": own, "recipe": self._recipe()}
+        moment = Moment(clock=StillClock.of(state), reason=reason)
+        return EpochSnapshots(self.config).write(self._owner(), full, epoch, moment) or ""
+
+    def restore(self, from_dir: Path, from_epoch: int | str) -> tuple[RestoreReport, TrainArgs]:
+        """Brings everything to a snapshot; see `Trainer.restore`."""
+        directory = find_snapshot(from_dir, from_epoch)
+        state = read_snapshot(directory).state
+        if "trainer" not in state:
+            raise SnapshotUnreadableError(f"{directory} was not written by a Trainer: whatever wrote it resumes it")
+        if self._engine is None:
+            self.trainer.setup(*_rebuilt(state["recipe"], directory))
+        report = self.engine("restore").restore(state)
+        return report, self._take_over(state["trainer"], directory)
+
+    def _take_over(self, own: StateTree, directory: Path) -> TrainArgs:
+        trainer = self.trainer
+        self.run_id, self.seed = own["run_id"], own["seed"]
+        self.stats.load_state_dict(own["stats"])
+        trainer.step_itr, trainer.enable_logging = self.stats.total_itr, bool(own["enable_logging"])
+        trainer.tabular.load_state_dict(own["tabular"])
+        self._progress, self._rows = None, read_rows(directory.parent / FILE_NAME, own["progress"])
+        if not self.configured:
+            self.config = SnapshotConfig(directory.parent, **own["config"])
+        saved = {"n_epochs": 0, "batch_size": None, "plot": False, "store_episodes": False, "pause_for_plot": False, **(own["args"] or {})}
+        self.args = TrainArgs(**{**saved, "start_epoch": self.clock.epochs})
+        return self.args.changed()
+
+    def _recipe(self) -> StateTree:
+        try:
+            return {"parts": recipes_of({"algo": self.algo, "env": self.env})}
+        except RecipeError as error:
+            if self.rebuildable:
+                raise RecipeError(f"{error}; or take rebuildable=True away, and call setup before restore") from error
+            return {"missing": str(error)}
+
+    def _owner(self) -> SnapshotOwner:
+        return SnapshotOwner(
+            run_id=self.run_id,
+            attempt_id=self.attempt_id,
+            experiment_id="",
+            definition_hash="",
+            seed=self.seed if self.seed is not None and 0 <= self.seed <= MAX_STEP else 0,
+            parent=None,
+            versions=versions(),
+            device=device_name(torch.get_default_device().type),
+            resume_exact=torch.get_default_device().type == "cpu",
+        )
+
+    # Around an epoch and around a training
+
+    def _close_epoch(self, clock: ClockView) -> None:
+        trainer, stats, args, recorder = self.trainer, self.stats, self.arguments("step_epochs"), self._recorder
+        stats.total_epoch, stats.total_itr, stats.total_env_steps = clock.epochs - 1, int(trainer.step_itr), clock.env_steps
+        stats.last_episode = _as_list(trainer.step_episode) if args.store_episodes else None
+        if recorder is None:
+            return
+        self.average_return = recorder.average_return
+        if self._plots is not None:
+            self._plots.write(stats.total_epoch)
+        row: dict[str, Any] = {}
+        if trainer.enable_logging and self._progress is not None:
+            take_over(trainer.tabular, stats.total_itr)
+            trainer.log_diagnostics(args.pause_for_plot)
+            row = trainer.tabular.row()
+            self._progress.append(row)
+            trainer.tabular.clear()
+        recorder.statistics(clock, stats, row)
+        self.begin_epoch()
+
+    def _open(self, args: TrainArgs) -> None:
+        directory = self.config.directory
+        if args.plot:
+            self._plots = EpisodePlots(self.algo, self.env, directory / DIRECTORY)
+        EpochSnapshots(self.config).open()
+        if self._progress is None or self._progress.path.parent != directory:
+            self._progress = ProgressCsv(directory / FILE_NAME)
+            self._progress.begin(*self._rows)
+        if self._writer is not None:
+            self._writer.saved_exception = False
+        _describe(
+            directory / EXPERIMENT, {"algo": _name(self.algo), "env": str(self.env), "seed": self.seed, **asdict(args)}, self._recipe()
+        )
+        self.begin_epoch()
+
+    def _close(self) -> None:
+        """Ends what the training started; a sampler that fails here must not hide how the training ended."""
+        sampler = getattr(self.algo, "_sampler", None)
+        for name in ("shutdown_worker", "close"):
+            if callable(end := getattr(sampler, name, None)):
+                try:
+                    end()
+                except Exception:  # noqa: BLE001 - logged
+                    _log.exception("the sampler could not be closed")
+                break
+        if self._plots is not None:
+            self._plots.close()
+            self._plots = None
+        if self._recorder is not None and self._spool is not None:
+            self._recorder.flush()
+            self._spool.close()
+
+
+def _rebuilt(recipe: StateTree, directory: Path) -> tuple[Any, Any]:
+    if "parts" not in recipe:
+        message = f"{directory.name} does not tell how to build its parts: {recipe['missing']}. Call setup(algo, env) before restore"
+        raise RecipeError(message)
+    parts = rebuild(recipe["parts"])
+    return parts["algo"], parts["env"]
+
+
+def _describe(path: Path, facts: StateTree, recipe: StateTree) -> None:
+    path.write_text(json.dumps({**facts, "recipe": recipe}, indent=1, default=repr) + "\n")
+
+
+def _as_list(episodes: Any) -> Any:
+    return episodes.to_list() if callable(getattr(episodes, "to_list", None)) else episodes
+
+
+def _name(value: Any) -> str:
+    return f"{type(value).__module__}:{type(value).__qualname__}"

@@ -1,0 +1,290 @@
+"""An agent's learner: acts with a model function, stores transitions in a memory, and updates from samples of it."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from gymnasium import Space, spaces
+from torch import Tensor
+
+from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.estimators.memories import Memory
+from workers.supervised.batches import tensors
+from workers.supervised.learner import REPORT_NAMES, learn_report, predict_module, update
+from workers.supervised.model_function import ModelFunction
+from workers.supervised.modes import Modes
+from workers.supervised.predict_module import PredictModule
+from workers.supervised.run_session import EpisodeRecord, RunValues, Session
+from workers.supervised.spec import RESULTS, EstimatorSpec
+from workers.supervised.variables import Variables
+
+STATE: Final = "state"
+"""The feature that agents give to their model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plumbing:
+    """How an episode is connected to its model; see `Agent.run_episode`, whose parameters these are."""
+
+    features: Callable[[Tensor], Any]
+    labels: Callable[[Mapping[str, Any], Mapping[str, float]], Any]
+    no_run_hooks: bool
+    global_step: Callable[[], int]
+    update_episode_op: Callable[[], Any]
+    update_timestep_op: Callable[[], Any]
+    estimator_spec: Callable[..., EstimatorSpec]
+
+
+@dataclass(slots=True)
+class RewardStats:
+    """Rewards of the running episode."""
+
+    length: int = 0
+    total: float = 0.0
+    greatest: float = float("-inf")
+    least: float = float("inf")
+    updates: int = 0
+    loss: Tensor | None = None
+    """Of the last update; read when the episode ends."""
+    seconds: float = 0.0
+    """Spent on it by earlier attempts."""
+
+    def add(self, reward: float) -> None:
+        """Counts one step."""
+        self.length += 1
+        self.total += reward
+        self.greatest = max(self.greatest, reward)
+        self.least = min(self.least, reward)
+
+    def labels(self) -> dict[str, float]:
+        """Returns what the model function is told with the labels; zeros before the first step."""
+        known = self.length > 0
+        return {
+            "max_reward": self.greatest if known else 0.0,
+            "min_reward": self.least if known else 0.0,
+            "avg_reward": self.total / max(1, self.length),
+            "total_reward": self.total,
+        }
+
+
+class AgentLearner:
+    """A model function as an agent of the engine.
+
+    Args:
+        model: The model function.
+        variables: What the model keeps.
+        memory: Where transitions go.
+        session: Its hooks are called around runs; `None` to act only.
+        action_space: Of the environment.
+        learn_schedule: When the engine calls `learn`.
+    """
+
+    report_names = REPORT_NAMES
+    collect_plan = CollectPlan(vector_steps=1)
+
+    def __init__(
+        self,
+        model: ModelFunction,
+        variables: Variables,
+        memory: Memory,
+        session: Session | None,
+        action_space: Space[Any],
+        learn_schedule: LearnSchedule,
+    ) -> None:
+        self.memory = memory
+        self.learn_schedule = learn_schedule
+        self.plumbing = Plumbing(
+            features=lambda state: {STATE: state},
+            labels=default_labels,
+            no_run_hooks=True,
+            global_step=lambda: variables.global_step,
+            update_episode_op=self.count_episode,
+            update_timestep_op=self.count_timestep,
+            estimator_spec=lambda features, labels, mode, **options: model(variables, features, labels, mode, **options),
+        )
+        self._model = model
+        self._variables = variables
+        self._session = session
+        self._space = action_space
+        self._first_action = int(action_space.start) if isinstance(action_space, spaces.Discrete) else 0
+        self._stats = RewardStats()
+        self._since = session.now() if session is not None else 0.0
+        self._features: StateTree | None = None
+        self._ends = False
+        """Whether an episode ended whose end no run closed yet."""
+        self._ran = False
+        self._record: EpisodeRecord | None = None
+
+    # Actor
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns actions [B, ...]; an exploring one counts one timestep for each row."""
+        plumbing = self.plumbing
+        features = plumbing.features(torch.from_numpy(np.array(observation)).to(self._variables.device))
+        if not explore:
+            return self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT))
+        actions = self._to_space(plumbing.estimator_spec(features, None, Modes.PREDICT, exploring=True))
+        plumbing.update_timestep_op()
+        return actions
+
+    # Learner
+
+    def observe(self, experience: Experience) -> None:
+        """Stores one transition."""
+        reward = float(experience.reward[0, 0])
+        self.memory.step(
+            action=experience.action[0, 0] - self._first_action if self._first_action else experience.action[0, 0],
+            state=experience.observation[0, 0],
+            reward=reward,
+            done=experience.terminated[0, 0],
+            next_state=experience.next_observation[0, 0],
+            truncated=experience.truncated[0, 0],
+        )
+        self._stats.add(reward)
+        if self._features is None:
+            state = experience.observation[0, 0]
+            self._features = {STATE: {"shape": list(state.shape), "dtype": str(state.dtype)}}
+        if experience.episodes:
+            self._ends = True
+            self.plumbing.update_episode_op()
+
+    def learn(self, updates: int) -> LearnReport:
+        """Makes one update from a sample, or an empty run for the hooks while the memory holds too little."""
+        if updates < 1:
+            return LearnReport(0)
+        op = self._update if self.memory.can_sample() else self._empty
+        return learn_report(self._run(op))
+
+    def close_boundary(self) -> None:
+        """Makes the run that the hooks are still owed: that of an episode's end without an update, or of any step where they want all."""
+        if not self._ran and (self._ends or not self.plumbing.no_run_hooks):
+            self._run(self._empty)
+        self._ran = False
+
+    def take_record(self) -> EpisodeRecord | None:
+        """Returns the statistics of an episode that ended since this was last asked."""
+        record, self._record = self._record, None
+        return record
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next update; 0 before the first one."""
+        return self._variables.learning_rate() or 0.0
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._variables.set_learning_rate(value)
+
+    def metrics(self) -> dict[str, float]:
+        """Returns exploration rate, learning rate and size of the memory."""
+        rate = self._variables.exploration_rate()
+        return {
+            **({} if rate is None else {"explore/epsilon": rate}),
+            "learning_rate": self.learning_rate,
+            "memory/size": float(len(self.memory)),
+        }
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context without effect: acting without exploring changes nothing."""
+        return nullcontext()
+
+    def acting_module(self) -> PredictModule:
+        """Returns the greedy policy as a module of its own."""
+        return predict_module(self._model, self.state_dict())
+
+    def count_timestep(self) -> int:
+        """Counts an action and returns the new count."""
+        self._variables.global_timestep += 1
+        return self._variables.global_timestep
+
+    def count_episode(self) -> int:
+        """Counts a finished episode and returns the new count."""
+        self._variables.global_episode += 1
+        return self._variables.global_episode
+
+    # State
+
+    def state_dict(self) -> StateTree:
+        """Returns what the model keeps, the statistics of the running episode, and what a state looks like."""
+        stats = self._stats
+        running = {name: getattr(stats, name) for name in RewardStats.__slots__}
+        return {
+            "variables": self._variables.state_dict(),
+            "episode": {**running, "seconds": self._seconds()},
+            "features": self._features,
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly built learner to a captured state."""
+        self._variables.load_state_dict(state["variables"])
+        self._stats = RewardStats(**state["episode"])
+        self._features = state["features"]
+        self._since = self._session.now() if self._session is not None else 0.0
+
+    # Private
+
+    def _run(self, op: Callable[[], RunValues]) -> RunValues:
+        self._ran = True
+        return op() if self._session is None else self._session.run(op)
+
+    def _update(self) -> RunValues:
+        plumbing, device = self.plumbing, self._variables.device
+        batch = tensors(self.memory.sample(), device)
+        features, labels = plumbing.features(batch[STATE]), plumbing.labels(batch, self._stats.labels())
+        before = plumbing.global_step()
+        values = update(self._variables, lambda: plumbing.estimator_spec(features, labels, Modes.TRAIN))
+        self._stats.updates += plumbing.global_step() - before
+        return self._closed(values)
+
+    def _empty(self) -> RunValues:
+        return self._closed(RunValues())
+
+    def _closed(self, values: RunValues) -> RunValues:
+        """Returns the values of a run, with the statistics of the episode if one ended."""
+        if values.loss is not None:
+            self._stats.loss = values.loss
+        if not self._ends:
+            return values
+        self._ends = False
+        self._record = self._finished()
+        self._stats, self._since = RewardStats(), self._session.now() if self._session is not None else 0.0
+        return RunValues(values.results, values.scalars, values.loss, self._record, values.learned)
+
+    def _finished(self) -> EpisodeRecord:
+        stats = self._stats
+        return EpisodeRecord(
+            episode=self._variables.global_episode,
+            length=stats.length,
+            total_reward=stats.total,
+            mean_reward=stats.total / stats.length,
+            max_reward=stats.greatest,
+            min_reward=stats.least,
+            updates=stats.updates,
+            loss=None if stats.loss is None else float(stats.loss),
+            epsilon=self._variables.exploration_rate(),
+            seconds=self._seconds(),
+        )
+
+    def _seconds(self) -> float:
+        return self._stats.seconds + (self._session.now() - self._since if self._session is not None else 0.0)
+
+    def _to_space(self, spec: EstimatorSpec) -> Array:
+        """Returns the actions of a spec as actions of the space, within its bounds."""
+        if RESULTS not in spec.predictions:
+            raise ValueError(f"an agent acts on predictions[{RESULTS!r}], the model predicts only {', '.join(spec.predictions)}")
+        actions: Array = spec.predictions[RESULTS].detach().cpu().numpy()
+        space = self._space
+        if isinstance(space, spaces.Box):
+            return np.clip(actions.reshape(-1, *space.shape), space.low, space.high).astype(space.dtype)
+        return actions + self._first_action if self._first_action else actions
+
+
+def default_labels(batch: Mapping[str, Any], rewards: Mapping[str, float]) -> dict[str, Any]:
+    """Returns the labels of a sampled batch: what happened after its states, and the rewards of the running episode.
+
+    `done` is true in terminal states only: bootstrap where it is false, also where `truncated` is true.
+    """
+    return {**{key: value for key, value in batch.items() if key != STATE}, **rewards}

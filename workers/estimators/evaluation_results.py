@@ -1,0 +1,41 @@
+"""Results of evaluations: one series per name, as rows of JSON in a directory of its own."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from workers.estimators.summaries import append_row
+from workers.recording.events import ScalarEvents
+
+RESULTS_FILE: Final = "results.jsonl"
+RESERVED: Final = "wall"
+
+
+def series_directory(model_dir: str | Path, name: str | None) -> Path:
+    """Returns the directory of a series: `eval_<name>`, or `eval` without a name."""
+    return Path(model_dir) / (f"eval_{name}" if name else "eval")
+
+
+def write_result(model_dir: str | Path, name: str | None, result: Mapping[str, Any], *, events: bool = False) -> None:
+    """Appends a result, with the time of day, to its series; with `events` as TensorBoard events too."""
+    directory = series_directory(model_dir, name)
+    append_row(directory / RESULTS_FILE, {RESERVED: time.time(), **result})
+    if events:
+        board = ScalarEvents(directory)
+        board.write(result["global_step"], {key: value for key, value in result.items() if not key.startswith("global_")})
+        board.close()
+
+
+def read_results(model_dir: str | Path, name: str | None) -> list[dict[str, Any]]:
+    """Returns the results of a series, the oldest first; a row that a kill cut short is left out."""
+    path = series_directory(model_dir, name) / RESULTS_FILE
+    rows: list[dict[str, Any]] = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        rows.append({key: value for key, value in row.items() if key != RESERVED})
+    return rows

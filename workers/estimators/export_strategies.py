@@ -1,0 +1,98 @@
+"""Export strategies: what is written of a model behind an evaluation, and how much of it is kept."""
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from palestra.contract.names import ExportFormat
+from workers.estimators.checkpoints import latest_checkpoint
+
+EXPORTS_KEPT: Final = 5
+
+
+class Exportable(Protocol):
+    """What can be exported: an `Estimator` or an `Agent`."""
+
+    model_dir: Any
+
+    def export(self, directory: Path, formats: Sequence[ExportFormat], checkpoint_path: Path | None = None) -> Path:
+        """Writes what is needed to predict."""
+        ...
+
+
+ExportFn = Callable[[Any, Path, Path | None, Mapping[str, Any] | None], Any]
+"""Exports a model into a directory, of a checkpoint with its evaluation; returns what the strategy answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportStrategy:
+    """A name and what is done under it."""
+
+    name: str
+    """Names a directory."""
+    export_fn: ExportFn
+
+    def export(
+        self, model: Any, export_path: Path, checkpoint_path: Path | None = None, eval_result: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Exports a model into `export_path`, the strategy's own directory, and returns what its function returned."""
+        return self.export_fn(model, export_path, checkpoint_path, eval_result)
+
+
+def make_export_strategy(
+    name: str = "policy", formats: Sequence[ExportFormat] = ("weights", "program"), exports_to_keep: int | None = EXPORTS_KEPT
+) -> ExportStrategy:
+    """Returns a strategy that writes one directory for each checkpoint, called by its global_step.
+
+    Args:
+        name: Of the strategy.
+        formats: See `workers.export.module_files.write_module`.
+        exports_to_keep: Newest ones that are kept; `None` for all.
+
+    Raises:
+        ValueError: If nothing would be kept.
+    """
+    if exports_to_keep is not None and exports_to_keep < 1:
+        raise ValueError(f"exports_to_keep must be at least 1, not {exports_to_keep}; None keeps all")
+
+    def export(model: Exportable, export_path: Path, checkpoint_path: Path | None, eval_result: Mapping[str, Any] | None) -> Path | None:
+        del eval_result
+        checkpoint = checkpoint_path or latest_checkpoint(model.model_dir)
+        if checkpoint is None:
+            return None
+        target = export_path / checkpoint.name.rpartition("-")[2]
+        temporary = export_path / f"{target.name}.tmp"
+        shutil.rmtree(temporary, ignore_errors=True)
+        model.export(temporary, formats, checkpoint)
+        shutil.rmtree(target, ignore_errors=True)
+        temporary.rename(target)
+        _keep_newest(export_path, exports_to_keep)
+        return target
+
+    return ExportStrategy(name, export)
+
+
+def checked_strategies(given: Any) -> tuple[ExportStrategy, ...]:
+    """Returns strategies as a tuple: one, several or none.
+
+    Raises:
+        ValueError: If something else is among them, or two have one name.
+    """
+    if given is None:
+        return ()
+    strategies = (given,) if isinstance(given, ExportStrategy) else tuple(given) if isinstance(given, Iterable) else (given,)
+    for strategy in strategies:
+        if not isinstance(strategy, ExportStrategy):
+            raise ValueError(f"export_strategies must be ExportStrategy objects, one or several, not {strategy!r}")  # noqa: TRY004
+    names = [strategy.name for strategy in strategies]
+    if len(set(names)) < len(names):
+        raise ValueError(f"export_strategies must have different names, not {', '.join(names)}")
+    return strategies
+
+
+def _keep_newest(directory: Path, kept: int | None) -> None:
+    exports = sorted((path for path in directory.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name))
+    for old in exports[:-kept] if kept is not None else ():
+        shutil.rmtree(old, ignore_errors=True)

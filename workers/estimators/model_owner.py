@@ -1,0 +1,177 @@
+"""What estimators and agents share: model function, directory, configuration, checkpoints and exports."""
+
+import platform
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+import structlog
+import torch
+
+import palestra
+from palestra.contract.names import ExportFormat
+from workers.estimators.basic_hooks import NanTensorHook
+from workers.estimators.checkpoints import Saver, latest_checkpoint, load_checkpoint, make_saver, training_ended
+from workers.estimators.errors import EstimatorNotTrainedError
+from workers.estimators.run_config import RunConfig
+from workers.estimators.step_hooks import StepCounterHook, StepLoggingTensorHook, StepSummarySaverHook
+from workers.estimators.summaries import SummaryWriter
+from workers.estimators.training_services import Services
+from workers.export.module_files import write_module
+from workers.snapshot.snapshot_directory import LoadedSnapshot
+from workers.supervised.learner import example_of, predict_module
+from workers.supervised.model_function import ModelFn, ModelFunction
+from workers.supervised.run_session import Session, SessionRunHook
+
+log: Final = structlog.get_logger()
+
+
+class ModelOwner:
+    """A model function with a directory.
+
+    Args:
+        model_fn: See `workers.supervised.model_function`.
+        model_dir: Where checkpoints lie; `None` for the configuration's, or a new directory below the system's temporary one.
+        config: Configuration.
+        params: Hyperparameters of the model function.
+
+    Raises:
+        TypeError: If the model function cannot be called, or configuration or hyperparameters are of another type.
+        ValueError: If the model function does not accept what it will be given, or two different directories are named.
+    """
+
+    def __init__(self, model_fn: ModelFn, model_dir: str | Path | None, config: RunConfig | None, params: Mapping[str, Any] | None) -> None:
+        _check_types(model_fn, config, params)
+        self._config = _config_with(config or RunConfig(), model_dir)
+        self._model_fn = model_fn
+        self._params = None if params is None else deepcopy(dict(params))
+        self._model = ModelFunction(model_fn, self._params, self._config, self.model_dir)
+        self.services = Services()
+        """What surrounds the trainings; a worker replaces it."""
+
+    @property
+    def model_dir(self) -> str:
+        """Where checkpoints, results and exports lie."""
+        return self._config.model_dir or ""
+
+    @property
+    def config(self) -> RunConfig:
+        """A copy of the configuration."""
+        return deepcopy(self._config)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """A copy of the hyperparameters."""
+        return deepcopy(self._params or {})
+
+    @property
+    def global_step(self) -> int:
+        """Updates of the newest checkpoint, 0 without one."""
+        newest = self.latest_checkpoint()
+        return 0 if newest is None else int(newest.name.rpartition("-")[2])
+
+    def latest_checkpoint(self) -> Path | None:
+        """Returns the newest checkpoint, `None` where there is none."""
+        return latest_checkpoint(self.model_dir)
+
+    def training_ended(self) -> bool:
+        """Whether the training of this directory is over; see `workers.estimators.checkpoints.training_ended`."""
+        return training_ended(self.model_dir)
+
+    def relocated(self, model_dir: str | Path) -> Self:
+        """Returns the same model with another directory, and nothing in common with this one."""
+        other = copy(self)
+        other.move_to(str(model_dir))
+        return other
+
+    def move_to(self, model_dir: str) -> None:
+        """Names another directory; nothing is copied."""
+        self._config = replace(self._config, model_dir=model_dir)
+        self._model = ModelFunction(self._model_fn, self._params, self._config, model_dir)
+
+    def export(self, directory: str | Path, formats: Sequence[ExportFormat], checkpoint_path: str | Path | None = None) -> Path:
+        """Writes what is needed to predict.
+
+        Args:
+            directory: Created; files in it are replaced.
+            formats: See `workers.export.module_files.write_module`.
+            checkpoint_path: Of which checkpoint; `None` for the newest.
+
+        Returns:
+            The directory.
+
+        Raises:
+            EstimatorNotTrainedError: If there is no checkpoint.
+        """
+        loaded = self._load(checkpoint_path)
+        learner = loaded.state["agent"]
+        module = predict_module(self._model, learner)
+        description = {"params": self.params, "features": learner["features"], "global_step": loaded.manifest.update}
+        write_module(module, Path(directory), formats, description, example_of(learner["features"]))
+        return Path(directory)
+
+    def newest(self) -> LoadedSnapshot | None:
+        """Returns the newest checkpoint, where this process writes them: the others of a cluster begin anew."""
+        return load_checkpoint(self.model_dir) if self._config.is_chief else None
+
+    def saver(self, session: Session) -> Saver:
+        """Returns what writes the checkpoints of a training."""
+        name = f"{getattr(self._model_fn, '__module__', '')}:{getattr(self._model_fn, '__qualname__', type(self._model_fn).__name__)}"
+        versions = {
+            "palestra": palestra.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        }
+        return make_saver(self._config, Path(self.model_dir), (name, versions), session.note_checkpoint)
+
+    def _load(self, checkpoint_path: str | Path | None) -> LoadedSnapshot:
+        loaded = load_checkpoint(self.model_dir, checkpoint_path)
+        if loaded is None:
+            raise EstimatorNotTrainedError(f"{self.model_dir} holds no checkpoint: train first, or set model_dir to where one is")
+        return loaded
+
+    def _step_hooks(self, given: Sequence[SessionRunHook]) -> list[SessionRunHook]:
+        """Returns the hooks of every training; the caller's guard stands in for the default one."""
+        config = self._config
+        hooks: list[SessionRunHook] = [] if any(isinstance(hook, NanTensorHook) for hook in given) else [NanTensorHook()]
+        if config.log_step_count_steps:
+            hooks.append(StepLoggingTensorHook(config.log_step_count_steps))
+        if config.save_summary_steps:
+            steps, writer = config.save_summary_steps, self._summaries()
+            hooks += [StepSummarySaverHook(steps, writer=writer), StepCounterHook(steps, writer=writer)]
+        return hooks
+
+    def _summaries(self) -> SummaryWriter:
+        return SummaryWriter(self.model_dir, events=self._config.tensorboard)
+
+
+def check_bounds(**bounds: int | None) -> None:
+    """Raises ValueError where a bound is below 1, or both bounds of a pair such as `steps` and `max_steps` are given."""
+    for name, value in bounds.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}; None is no bound")
+        if value is not None and bounds.get(f"max_{name}") is not None:
+            raise ValueError(f"set {name} (so many more) or max_{name} (so many in all), not both")
+
+
+def _check_types(model_fn: Any, config: Any, params: Any) -> None:
+    if not callable(model_fn):
+        raise TypeError(f"model_fn must be a function of features and labels, not a {type(model_fn).__name__}")
+    if config is not None and not isinstance(config, RunConfig):
+        raise TypeError(f"config must be a RunConfig or None, not a {type(config).__name__}: RunConfig(seed=1), for example")
+    if params is not None and not isinstance(params, Mapping):
+        raise TypeError(f"params must be a mapping of names to values or None, not a {type(params).__name__}")
+
+
+def _config_with(config: RunConfig, model_dir: str | Path | None) -> RunConfig:
+    if model_dir is None:
+        model_dir = config.model_dir or Path(tempfile.gettempdir()) / str(uuid.uuid4())
+    elif config.model_dir is not None and Path(config.model_dir) != Path(model_dir):
+        raise ValueError(f"model_dir is {model_dir}, but config.model_dir is {config.model_dir}: set one of them")
+    return replace(config, model_dir=str(model_dir))

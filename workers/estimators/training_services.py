@@ -1,0 +1,70 @@
+"""What surrounds a training: replaced by a worker, silent where a script trains by itself."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from workers.core.null_parts import NoOrders
+from workers.core.protocols import ClockView, Control, Recorder, TimeSource
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree, Unit
+
+
+class SilentRecorder:
+    """Records nothing: summaries of a script's training are written by hooks."""
+
+    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+        """Does nothing."""
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Does nothing."""
+
+    def epoch(self, clock: ClockView) -> None:
+        """Does nothing."""
+
+    def flush(self) -> None:
+        """Does nothing."""
+
+    def state_dict(self) -> StateTree:
+        """Returns nothing."""
+        return {}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes nothing over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Final values on the clock, in the life of the model; none at all trains for ever."""
+
+    updates: int | None = None
+    episodes: int | None = None
+
+    quiet_until: ClassVar[int] = 0
+
+    def exhausted(self, clock: ClockView) -> bool:
+        """Returns whether a bound is reached."""
+        return self.reached(clock.updates, clock.episodes)
+
+    def reached(self, updates: int, episodes: int) -> bool:
+        """Returns whether a bound is reached with these counts."""
+        return (self.updates is not None and updates >= self.updates) or (self.episodes is not None and episodes >= self.episodes)
+
+    def room(self, clock: ClockView, unit: Unit) -> int:
+        """Returns how much of `unit` is left, at least 0; 2**63 without a bound on it."""
+        if unit is Unit.UPDATES:
+            bound, at = self.updates, clock.updates
+        elif unit is Unit.EPISODES:
+            bound, at = self.episodes, clock.episodes
+        else:
+            return 2**63
+        return 2**63 if bound is None else max(0, bound - at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What surrounds the trainings of one estimator or agent."""
+
+    recorder: Recorder = field(default_factory=SilentRecorder)
+    control: Control = field(default_factory=NoOrders)
+    time: TimeSource = time.monotonic

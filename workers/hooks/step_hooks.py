@@ -1,0 +1,189 @@
+"""Step hooks: callables `(env, agent, step)` that a training function calls once per env_step.
+
+The names are those of `pfrl.experiments`; the learning-rate setter is corrected: it writes what a torch optimiser reads.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workers.core.errors import NumericalFailureError
+from workers.core.protocols import EngineView, Stateful
+from workers.core.types import LearnReport, StateTree
+from workers.rl.networks.torch_optimizers import optimizers_of
+
+StepCallable = Callable[[Any, Any, int], object]
+"""What may be a step hook: `(env, agent, step) -> ignored`."""
+
+
+class StepHook(ABC):
+    """Says what a step hook is. Any callable with these parameters is one; to inherit from here is optional.
+
+    A hook with `state_dict` and `load_state_dict` has its state saved with each snapshot.
+    """
+
+    @abstractmethod
+    def __call__(self, env: Any, agent: Any, step: int) -> None:
+        """Called after the agent observed an env_step.
+
+        Args:
+            env: The training environment, as the caller handed it over.
+            agent: The agent, as the caller handed it over.
+            step: Env_steps so far; the first call gets the step offset + 1.
+        """
+
+
+class LinearInterpolationHook(StepHook):
+    """Sets a value that moves linearly from `start_value` at step 1 to `stop_value` at step `total_steps`, and stays there.
+
+    Args:
+        total_steps: Env_steps, at least 1.
+        start_value: Value at step 1.
+        stop_value: Value from `total_steps` on.
+        setter: Called as `(env, agent, value)` at every step, for example `set_learning_rate`.
+    """
+
+    def __init__(self, total_steps: int, start_value: float, stop_value: float, setter: Callable[[Any, Any, float], object]) -> None:
+        if total_steps < 1:
+            raise ValueError(f"total_steps must be at least 1, not {total_steps}")
+        self.total_steps = total_steps
+        self.start_value = start_value
+        self.stop_value = stop_value
+        self.setter = setter
+
+    def __call__(self, env: Any, agent: Any, step: int) -> None:
+        """Sets the value of this step."""
+        self.setter(env, agent, self.value(step))
+
+    def value(self, step: int) -> float:
+        """Returns the value at a step."""
+        if step >= self.total_steps:
+            return float(self.stop_value)
+        fraction = max(0, step - 1) / max(1, self.total_steps - 1)
+        return self.start_value + (self.stop_value - self.start_value) * fraction
+
+
+class FiniteStatisticsHook(StepHook):
+    """Ends training as diverged where a statistic of the agent is infinite, or no number any more.
+
+    A statistic that never was a number is let be: averages are none before their first value.
+
+    Args:
+        every: Env_steps between two looks.
+        names: Statistics to look at; `None` takes all.
+
+    Raises:
+        NumericalFailureError: From within training, after which the `except` snapshot is written.
+    """
+
+    def __init__(self, every: int = 1_000, names: Sequence[str] | None = None) -> None:
+        if every < 1:
+            raise ValueError(f"every must be at least 1, not {every}")
+        self._every = every
+        self._names = None if names is None else frozenset(names)
+        self._numbers: set[str] = set()
+
+    def __call__(self, env: Any, agent: Any, step: int) -> None:
+        """Looks, if it is time."""
+        del env
+        if step % self._every:
+            return
+        for name, value in agent.get_statistics():
+            if self._names is None or name in self._names:
+                self._judge(name, value, step)
+
+    def state_dict(self) -> StateTree:
+        """Returns which statistics were numbers before."""
+        return {"numbers": sorted(self._numbers)}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes them over."""
+        self._numbers = set(state["numbers"])
+
+    def _judge(self, name: str, value: Any, step: int) -> None:
+        if not isinstance(value, int | float):
+            return
+        if math.isfinite(value):
+            self._numbers.add(name)
+            return
+        if math.isinf(value) or name in self._numbers:
+            raise NumericalFailureError(f"the statistic {name} is {value} at step {step}: training diverged, lower the learning rate")
+
+
+def set_learning_rate(env: Any, agent: Any, value: float) -> None:
+    """Sets the learning rate of every torch optimiser among the agent's attributes, in all its parameter groups.
+
+    Raises:
+        TypeError: If the agent has none.
+    """
+    del env
+    _set(list(optimizers_of(agent)), type(agent).__name__, value)
+
+
+def learning_rate_setter(*attributes: str) -> Callable[[Any, Any, float], None]:
+    """Returns a setter like `set_learning_rate` for the optimisers of the named attributes alone, say `actor_optimizer`."""
+
+    def setter(env: Any, agent: Any, value: float) -> None:
+        del env
+        for name in attributes:
+            own = getattr(agent, name)
+            _set([own if hasattr(own, "param_groups") else own.optimizer], f"{type(agent).__name__}.{name}", value)
+
+    return setter
+
+
+class StepHooks:
+    """The engine's side: calls step hooks once for each env_step of an iteration.
+
+    Args:
+        env: Handed on.
+        agent: Handed on.
+        hooks: Called in this order for each step.
+        num_envs: Env_steps of an iteration.
+
+    Raises:
+        TypeError: If one cannot be called.
+    """
+
+    def __init__(self, env: Any, agent: Any, hooks: Sequence[StepCallable], num_envs: int) -> None:
+        for hook in hooks:
+            if not callable(hook):
+                raise TypeError(f"step_hooks: a {type(hook).__name__} cannot be called as hook(env, agent, step)")
+        self._env = env
+        self._agent = agent
+        self._hooks: tuple[Any, ...] = tuple(hooks)
+        self._num_envs = num_envs
+
+    def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
+        """Calls the hooks."""
+        del reports
+        if not self._hooks:
+            return
+        last = view.clock.env_steps
+        if self._num_envs == 1:
+            for hook in self._hooks:
+                hook(self._env, self._agent, last)
+            return
+        for step in range(last - self._num_envs + 1, last + 1):
+            for hook in self._hooks:
+                hook(self._env, self._agent, step)
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of each hook that has one."""
+        return {"hooks": [hook.state_dict() if isinstance(hook, Stateful) else None for hook in self._hooks]}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Gives them their state back; where there are other hooks now, they begin afresh."""
+        states = state["hooks"] if len(state["hooks"]) == len(self._hooks) else ()
+        for hook, own in zip(self._hooks, states, strict=False):
+            if own is not None and isinstance(hook, Stateful):
+                hook.load_state_dict(own)
+
+
+def _set(optimizers: Sequence[Any], owner: str, value: float) -> None:
+    if not optimizers:
+        raise TypeError(f"{owner} has no torch optimiser among its attributes: write a setter of your own")
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = value

@@ -1,0 +1,80 @@
+"""What a worker is known by: the secret that its enrolment gave, kept in its state directory, readable by its user alone."""
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from workers.ipc.attempt_directory import read_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolment:
+    """The content of `worker.json`.
+
+    Attributes:
+        name: The worker's name; under another name it is another worker.
+        number: Random number that is sent with the enrolment: repeated, it gets the same secret.
+        worker_id: Its id on the server; empty before the first answer.
+        secret: Its own credential; empty before the first answer.
+    """
+
+    name: str
+    number: str = field(repr=False)
+    worker_id: str = ""
+    secret: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, state_directory: Path, name: str) -> Self:
+        """Returns the enrolment of a state directory: the one it holds for this name, else a new one, which is kept.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        found = cls.read(state_directory)
+        return found if found is not None and found.name == name else cls.begin(state_directory, name)
+
+    @classmethod
+    def begin(cls, state_directory: Path, name: str) -> Self:
+        """Returns a new enrolment, which is kept.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        fresh = cls(name=name, number=secrets.token_hex(32))
+        fresh.keep(state_directory)
+        return fresh
+
+    @classmethod
+    def read(cls, state_directory: Path) -> Self | None:
+        """Returns the enrolment that a state directory holds; `None` without one that can be read."""
+        try:
+            return cls(**read_json(_path(state_directory)))
+        except TypeError:
+            return None
+
+    def keep(self, state_directory: Path) -> None:
+        """Writes the enrolment, all or nothing.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        draft = _path(state_directory).with_suffix(".tmp")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(self), file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(_path(state_directory))
+
+    def answered(self, state_directory: Path, worker_id: str, secret: str) -> Self:
+        """Returns the enrolment with what the server answered; it is kept."""
+        found = replace(self, worker_id=worker_id, secret=secret)
+        found.keep(state_directory)
+        return found
+
+
+def _path(state_directory: Path) -> Path:
+    return state_directory / "worker.json"

@@ -1,0 +1,249 @@
+"""The worker towards the server: registers, gives signs of life, and tells which attempts live and which are gone."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+import palestra
+from palestra import provenance
+from palestra.backoff import Backoff
+from palestra.contract.work_order import (
+    WORK_ORDER_VERSIONS,
+    Catalogue,
+    Registration,
+    RegistrationAnswer,
+    WorkerHeartbeat,
+)
+from palestra.telemetry.transport import open_client
+from workers.host.adoption import Adopter
+from workers.host.enrolment import Enrolment
+from workers.host.options import BusyError, UsageError, WorkerOptions
+from workers.host.slots import Slots
+from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
+from workers.ipc.json_log import LEFT_OUT, get_logger
+from workers.ipc.process_tree import boot_id, kill_tree, python_environment
+from workers.ipc.server_api import RefusedError, UnreachableError, WorkerApi
+
+TICK_SECONDS: Final = 0.25
+_STARTING_SECONDS: Final = 60.0
+"""Age up to which an attempt without a supervisor's pid file counts as starting."""
+_KEEP_SECONDS: Final = 7 * 86_400.0
+"""How long spool and logs of an ended attempt stay on this machine."""
+_CATALOGUE_SECONDS: Final = 120.0
+_NOT_FOUND: Final = 404
+_UNAUTHENTICATED: Final = 401
+_NAME_TAKEN: Final = "worker_name_taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """The attempts of this machine that the server may still wait for."""
+
+    live: tuple[AttemptDirectory, ...]
+    dead: tuple[AttemptDirectory, ...]
+    orphaned: tuple[AttemptDirectory, ...] = ()
+    """Ended trainings without a supervisor, whose results may lie on this machine alone."""
+
+
+class Agent:
+    """Speaks for the worker.
+
+    Args:
+        options: How the worker was started.
+        stop: Ends every wait.
+    """
+
+    def __init__(self, options: WorkerOptions, stop: threading.Event) -> None:
+        self._options = options
+        self._stop = stop
+        self._log = get_logger()
+        self._slots = Slots(options.state_directory, options.slots)
+        self._enrolment = Enrolment.of(options.state_directory, options.name)
+        self._api = WorkerApi(open_client(options.server, self._enrolment.secret or options.token))
+        self._adopter = Adopter(options.server, self._slots)
+        self._registration: Registration | None = None
+        self._answer: RegistrationAnswer | None = None
+        self.draining = False
+        """Whether the server wants this worker to take nothing new."""
+
+    @property
+    def worker_id(self) -> str:
+        """The worker's id on the server."""
+        assert self._answer is not None
+        return self._answer.worker_id
+
+    def register(self) -> RegistrationAnswer:
+        """Registers; tries until the server answers, and says why it waits.
+
+        Raises:
+            BusyError: If another worker has the name.
+            UsageError: If the server refuses this worker for good, or the worker was stopped before.
+        """
+        self._registration = describe(self._options)
+        backoff = Backoff(self._stop)
+        while not self._stop.is_set():
+            try:
+                self._answer = self._enrol_or_return(self._registration)
+            except UnreachableError as error:
+                if backoff.failures in {0, 5} or backoff.failures % 20 == 0:
+                    self._log.warning("worker.waits_for_server", server=self._options.server, reason=str(error))
+                backoff.wait(error.wait)
+            except RefusedError as refusal:
+                kind = BusyError if refusal.code == _NAME_TAKEN else UsageError
+                raise kind(f"the server refused this worker: {refusal}") from refusal
+            else:
+                self._log.info("worker.registered", worker_id=self._answer.worker_id, queue=self._answer.queue)
+                return self._answer
+        raise UsageError("stopped before the server answered")
+
+    def _enrol_or_return(self, registration: Registration) -> RegistrationAnswer:
+        """Registers with the worker's own secret if it has one that is good, else with the enrolment token."""
+        if self._enrolment.secret:
+            try:
+                return self._api.register(registration)
+            except RefusedError as refusal:
+                if refusal.status != _UNAUTHENTICATED:
+                    raise
+                self._log.warning("worker.secret_refused", remedy="it enrols again with its token")
+                self._enrolment = Enrolment.begin(self._options.state_directory, self._options.name)
+        enrolment = registration.model_copy(update={"enrolment": self._enrolment.number})
+        answer = WorkerApi(open_client(self._options.server, self._options.token)).register(enrolment)
+        if answer.secret is None:
+            raise UnreachableError("the server gave no secret: it has another version")
+        self._enrolment = self._enrolment.answered(self._options.state_directory, answer.worker_id, answer.secret)
+        self._api = WorkerApi(open_client(self._options.server, answer.secret))
+        return answer
+
+    def run(self, on_tick: Callable[[], None]) -> None:
+        """Gives signs of life until stopped; at once when an attempt's supervisor died.
+
+        Args:
+            on_tick: Called about four times a second.
+        """
+        assert self._answer is not None
+        due = 0.0
+        while not self._stop.is_set():
+            census = take_census(self._options.state_directory, time.time())
+            if time.monotonic() >= due or census.dead:
+                self._bury(census.dead)
+                asked = self._beat(census)
+                due = time.monotonic() + max(asked, self._answer.heartbeat_seconds)
+            self._adopter.adopt(census.orphaned, self._api, self.worker_id)
+            on_tick()
+            self._stop.wait(TICK_SECONDS if not census.dead else 1.0)
+
+    def _beat(self, census: Census) -> float:
+        """Sends one heartbeat; returns the seconds that the server asked to wait."""
+        heartbeat = WorkerHeartbeat(
+            live_attempts=tuple(attempt.attempt_id for attempt in (*census.live, *census.orphaned)),
+            dead_attempts=tuple(attempt.attempt_id for attempt in census.dead),
+            busy_slots=self._slots.busy(),
+        )
+        try:
+            answer = self._api.heartbeat(self.worker_id, heartbeat)
+        except UnreachableError as error:
+            self._log.warning("heartbeat.unreachable", reason=str(error))
+            return error.wait
+        except RefusedError as refusal:
+            self._log.warning("heartbeat.refused", reason=str(refusal))
+            if refusal.status in {_NOT_FOUND, _UNAUTHENTICATED}:
+                self._register_again()
+            return 0.0
+        self.draining = answer.order == "drain"
+        for attempt in census.dead:
+            attempt.reported_dead.touch()
+            self._log.info("attempt.reported_dead", attempt_id=attempt.attempt_id)
+        return 0.0
+
+    def _register_again(self) -> None:
+        assert self._registration is not None
+        try:
+            self._answer = self._enrol_or_return(self._registration)
+        except (UnreachableError, RefusedError) as error:
+            self._log.warning("worker.not_registered_again", reason=str(error))
+
+    def _bury(self, dead: tuple[AttemptDirectory, ...]) -> None:
+        """Makes sure that nothing is left of attempts before they are reported dead."""
+        for attempt in dead:
+            trainer = attempt.trainer()
+            session = trainer.pid if trainer is not None and trainer.is_alive() else None
+            if not kill_tree(attempt.mark, session):
+                self._log.error("attempt.not_killed", attempt_id=attempt.attempt_id)
+
+
+def take_census(state_directory: Path, now: float) -> Census:
+    """Returns which attempts of this machine live and which are newly known to be gone; forgets old ones.
+
+    An attempt that keeps results which the server refused for good is not forgotten: a person removes its directory.
+    """
+    live: list[AttemptDirectory] = []
+    dead: list[AttemptDirectory] = []
+    orphaned: list[AttemptDirectory] = []
+    for attempt in attempts_under(state_directory):
+        mark = next((mark for mark in (attempt.released, attempt.reported_dead) if mark.exists()), None)
+        if mark is not None:
+            if now - mark.stat().st_mtime > _KEEP_SECONDS and not attempt.kept.exists():
+                shutil.rmtree(attempt.root, ignore_errors=True)
+        elif is_supervised(attempt, now):
+            live.append(attempt)
+        else:
+            (orphaned if attempt.has_ended() else dead).append(attempt)
+    return Census(tuple(live), tuple(dead), tuple(orphaned))
+
+
+def is_supervised(attempt: AttemptDirectory, now: float) -> bool:
+    """Returns whether an attempt's supervisor lives, or is just being started."""
+    supervisor = attempt.supervisor()
+    if supervisor is not None:
+        return supervisor.is_alive()
+    return now - attempt.root.stat().st_mtime < _STARTING_SECONDS
+
+
+def read_catalogue(directory: Path) -> Catalogue | None:
+    """Returns what this machine can train, as a process of its own tells it (that one loads gymnasium); `None` if it fails.
+
+    Args:
+        directory: Where the process works: not where the worker was started, since trainers find no modules there either.
+    """
+    command = [sys.executable, "-m", "workers.assembly.catalogue"]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own module
+            command, capture_output=True, timeout=_CATALOGUE_SECONDS, check=True, env=python_environment(os.environ), cwd=directory
+        )
+        for line in done.stderr.decode("utf-8", "replace").splitlines():
+            if line.startswith(LEFT_OUT):
+                get_logger().warning("catalogue.left_out", part=line.removeprefix(LEFT_OUT))
+        return Catalogue.model_validate_json(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValidationError):
+        return None
+
+
+def describe(options: WorkerOptions) -> Registration:
+    """Returns how this worker introduces itself."""
+    catalogue = read_catalogue(options.state_directory)
+    if catalogue is None:
+        get_logger().warning("catalogue.failed", remedy="python -m workers.assembly.catalogue tells why")
+    return Registration(
+        name=options.name,
+        pool=options.pool,
+        host=platform.node()[:64] or "unknown",
+        boot_id=boot_id(),
+        pid=os.getpid(),
+        slots=options.slots,
+        gpus=options.gpus,
+        work_order_versions=WORK_ORDER_VERSIONS,
+        version=palestra.__version__,
+        hardware=provenance.hardware(),
+        packages=provenance.packages(),
+        catalogue=catalogue or Catalogue(),
+    )

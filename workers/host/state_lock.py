@@ -1,0 +1,82 @@
+"""The lock that lets one worker have a state directory, whatever becomes of the processes that the worker forks.
+
+A lock of `flock` belongs to the open file, which every forked process inherits; it would stay as long as any of them lives. So a forked
+process closes the descriptor before it does anything else, and does not outlive the worker. What still holds the lock of a worker that is
+gone, is ended by the next worker.
+"""
+
+import fcntl
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+from workers.host.options import BusyError, UsageError
+from workers.ipc.json_log import get_logger
+from workers.ipc.process_tree import die_with_parent, end_lock_heirs
+
+_LOCK_SECONDS: Final = 15.0
+_PAUSE_SECONDS: Final = 0.2
+
+
+class StateLock:
+    """The hold of this process on a state directory.
+
+    Args:
+        directory: The worker's directory; made where it is missing.
+
+    Raises:
+        BusyError: If another worker has it.
+        UsageError: If it cannot be written to.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "worker.lock"
+        self._owner = os.getpid()
+        self._descriptor = _open(self._path)
+        self._take()
+        os.register_at_fork(after_in_child=self._leave_to_parent)
+
+    def release(self) -> None:
+        """Lets the next worker have the directory."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _take(self) -> None:
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while not _is_locked_now(self._descriptor):
+            for identity in end_lock_heirs(self._path):
+                get_logger().warning("worker.ended_leftover", pid=identity.pid)
+            if time.monotonic() > deadline:
+                pid = os.pread(self._descriptor, 32, 0).decode() or "unknown"
+                self.release()
+                raise BusyError(f"the state directory {self._path.parent} is used by the worker with pid {pid}: stop it first")
+            time.sleep(_PAUSE_SECONDS)
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, str(self._owner).encode(), 0)
+
+    def _leave_to_parent(self) -> None:
+        """Runs in every forked process, at once: it neither keeps the lock nor lives longer than the worker."""
+        if self._descriptor < 0:
+            return
+        self.release()
+        if not die_with_parent(self._owner):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError(f"cannot write to the state directory {path.parent}: {error.strerror}") from None
+
+
+def _is_locked_now(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

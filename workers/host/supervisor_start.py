@@ -1,0 +1,85 @@
+"""Starts the supervisor of a claimed attempt and waits until it has confirmed."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from workers.host.slots import HeldSlot
+from workers.ipc.attempt_directory import AttemptDirectory
+from workers.ipc.credentials import Credentials
+from workers.ipc.process_tree import python_environment
+
+CONFIRM_SECONDS: Final = 30.0
+
+
+class StartError(Exception):
+    """The supervisor did not confirm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a supervisor is started with."""
+
+    directory: AttemptDirectory
+    credentials: Credentials
+    slot: HeldSlot
+    gpus: tuple[int, ...] = ()
+
+
+def start_supervisor(start: Start) -> None:
+    """Starts the supervisor in a session of its own; it inherits the slot and gets its credentials through a pipe.
+
+    Raises:
+        StartError: If it does not confirm in time. Whatever there is of it ends by itself: its token is released by the caller.
+    """
+    read_end, write_end = os.pipe()
+    try:
+        process = _spawn(start, write_end)
+    except OSError as error:
+        os.close(read_end)
+        raise StartError(f"the supervisor cannot be started: {error}") from error
+    finally:
+        os.close(write_end)
+    try:
+        _hand_over(process, start.credentials)
+        _await_confirmation(read_end, start.directory)
+    except StartError:
+        process.kill()
+        raise
+    finally:
+        os.close(read_end)
+        process.wait()
+
+
+def _spawn(start: Start, ready: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "workers.supervisor", "--attempt-dir", str(start.directory.root)]
+    descriptors = ["--ready-fd", str(ready), "--slot-fd", str(start.slot.descriptor)]
+    with start.directory.supervisor_log.open("ab") as log:
+        return subprocess.Popen(  # noqa: S603 - our own module
+            [*command, *descriptors, "--gpus", ",".join(map(str, start.gpus))],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            pass_fds=(ready, start.slot.descriptor),
+            env=python_environment(os.environ),
+            start_new_session=True,
+        )
+
+
+def _hand_over(process: subprocess.Popen[bytes], credentials: Credentials) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(json.dumps(asdict(credentials)).encode())
+        process.stdin.close()
+    except OSError as error:
+        raise StartError(f"the supervisor did not take its credentials: {error}") from error
+
+
+def _await_confirmation(ready: int, directory: AttemptDirectory) -> None:
+    readable, _, _ = select.select([ready], [], [], CONFIRM_SECONDS)
+    if not readable or not os.read(ready, 64):
+        raise StartError(f"the supervisor did not confirm; see {directory.supervisor_log}")

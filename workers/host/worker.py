@@ -1,0 +1,218 @@
+"""The worker: listens to its pool's queue and offers slots. Runs as `palestra worker`.
+
+    python -m workers.host --server URL --token-file F --pool NAME --slots N --gpus LIST --state-dir D [--name] [--broker URL]
+        [--import MODULE ...]
+
+SIGTERM and Ctrl-C stop it: it takes nothing new, has every training save and go back to the queue, and ends; a second signal ends it at
+once, the trainings save on their own. With `--on-stop keep`, or on SIGQUIT, it leaves the trainings alone and the next worker on the same
+state directory adopts them. So it is after SIGKILL.
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from celery import Celery, signals
+from celery.worker import state as celery_state
+from kombu.entity import Queue
+
+from palestra.contract.work_order import RegistrationAnswer
+from workers.host.broker import SETTINGS, install_transport, masked, real_url
+from workers.host.doorbell_task import Ring, RingSettings
+from workers.host.options import UsageError, WorkerOptions, parse_options
+from workers.host.registration import Agent, take_census
+from workers.host.slots import Slots
+from workers.host.state_lock import StateLock
+from workers.ipc.json_log import configure, get_logger
+from workers.ipc.worker_imports import hand_down
+
+_MAX_PROCESSES: Final = 4
+"""Processes that answer doorbells. Answering takes a second, so a few serve any number of slots."""
+_SECOND_LOOK_SECONDS: Final = 5.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a worker until it is stopped; returns the exit status."""
+    configure()
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        options = parse_options(arguments)
+        lock = StateLock(options.state_directory)
+        hand_down(options.imports, os.environ)
+    except UsageError as error:
+        return _refused(error)
+    try:
+        return _Worker(options).run()
+    except UsageError as error:
+        return _refused(error)
+    finally:
+        lock.release()
+
+
+def _refused(error: UsageError) -> int:
+    sys.stderr.write(f"palestra worker: {error}\n")
+    return error.exit_status
+
+
+def make_app(broker: str, queue: str, ring: Ring | None = None) -> Celery:
+    """Returns the Celery application with its one task.
+
+    Args:
+        broker: Any address that `real_url` understands.
+        queue: The pool's queue.
+        ring: Body of the task.
+    """
+    install_transport(ring.count_malformed if ring is not None else None)
+    app = Celery("palestra", broker=real_url(broker), set_as_current=False)
+    queues = [Queue(queue)]  # type: ignore[no-untyped-call]
+    app.conf.update(SETTINGS, task_queues=queues, task_default_queue=queue)
+    if ring is not None:
+        app.task(name=Ring.name, ignore_result=True)(_as_function(ring))
+    return app
+
+
+def _as_function(ring: Ring) -> Any:
+    def answer(*arguments: Any, **keywords: Any) -> None:
+        ring(*arguments, **keywords)
+
+    return answer
+
+
+class _Worker:
+    """One life of a worker process."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self._options = options
+        self._log = get_logger()
+        self._stop = threading.Event()
+        self._agent = Agent(options, self._stop)
+        self._slots = Slots(options.state_directory, options.slots)
+        self._listener: _Listener | None = None
+
+    def run(self) -> int:
+        """Registers, listens until stopped, and leaves in order."""
+        self._warn()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _leave)
+        answer = self._agent.register()
+        adopted = take_census(self._options.state_directory, time.time()).live
+        if adopted:
+            self._log.info("attempts.adopted", attempts=[attempt.attempt_id for attempt in adopted])
+        thread = threading.Thread(target=self._agent.run, args=(self._tick,), name="agent", daemon=True)
+        thread.start()
+        try:
+            status = self._listen(answer)
+        except SystemExit:  # stopped before Celery took the signals over
+            status = 0
+        if self._options.on_stop == "drain" and celery_state.should_terminate is None:
+            drain(self._options.state_directory, self._options.drain_seconds)
+        self._stop.set()
+        thread.join(10)
+        return status
+
+    def _warn(self) -> None:
+        if os.geteuid() == 0:
+            remedy = "start it as a user of its own: whoever may submit a run would have the whole machine"
+            self._log.warning("worker.runs_as_root", remedy=remedy)
+
+    def _listen(self, answer: RegistrationAnswer) -> int:
+        options = self._options
+        ring = Ring(
+            RingSettings(
+                server=options.server,
+                state_directory=options.state_directory,
+                slots=options.slots,
+                gpus=tuple(gpu.index for gpu in options.gpus),
+            )
+        )
+        broker = options.broker or answer.broker_url
+        app = make_app(broker, answer.queue, ring)
+        self._listener = _Listener(answer.queue)
+        signals.worker_ready.connect(self._listener.attach, weak=False)
+        for unusable in (signals.task_unknown, signals.task_rejected):
+            unusable.connect(ring.count_malformed, weak=False)
+        self._log.info("worker.listens", broker=masked(broker), queue=answer.queue, slots=options.slots)
+        worker = app.Worker(
+            hostname=f"{options.name}@{os.getpid()}",
+            pool="prefork",
+            concurrency=min(options.slots, _MAX_PROCESSES),
+            optimization="fair",
+            loglevel="WARNING",
+            quiet=True,
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+            task_events=False,
+        )
+        worker.start()
+        return int(worker.exitcode or 0)
+
+    def _tick(self) -> None:
+        if self._listener is not None:
+            self._listener.want(not self._agent.draining and self._slots.free() > 0)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    sys.exit(0)
+
+
+class _Listener:
+    """Listens to the queue only while there is something to offer: else a doorbell would be lost on a worker that is full."""
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+        self._consumer: Any = None
+        self._wanted = True
+        self._applied_at = 0.0
+
+    def attach(self, sender: Any, **_: Any) -> None:
+        """Learns the consumer, each time it is ready."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self._consumer = sender
+        self._wanted = True
+
+    def want(self, listen: bool) -> None:
+        """Says whether to listen; has effect in the consumer's own thread, and is said again now and then."""
+        if self._consumer is None or (listen == self._wanted and time.monotonic() - self._applied_at < _SECOND_LOOK_SECONDS):
+            return
+        self._wanted, self._applied_at = listen, time.monotonic()
+        self._consumer.call_soon(self._apply)
+
+    def _apply(self, *_: Any) -> None:
+        listening = self._consumer.task_consumer.consuming_from(self._queue)
+        if self._wanted and not listening:
+            get_logger().info("worker.listens_again")
+            self._consumer.add_task_queue(self._queue)
+        elif not self._wanted and listening:
+            get_logger().info("worker.stops_listening")
+            self._consumer.cancel_task_queue(self._queue)
+
+
+def drain(state_directory: Path, seconds: float) -> bool:
+    """Has every supervisor of a state directory save and end; true once all are gone. A second signal ends the wait.
+
+    Args:
+        state_directory: The worker's directory.
+        seconds: Longest wait.
+    """
+    told: set[str] = set()
+    impatient = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: impatient.set())
+    deadline = time.monotonic() + seconds
+    while live := take_census(state_directory, time.time()).live:
+        for attempt in live:
+            supervisor = attempt.supervisor()
+            if attempt.attempt_id not in told and supervisor is not None and supervisor.send(signal.SIGTERM):
+                told.add(attempt.attempt_id)
+                get_logger(attempt_id=attempt.attempt_id).info("attempt.drains")
+        if impatient.is_set() or time.monotonic() > deadline:
+            get_logger().warning("worker.left_attempts", attempts=[attempt.attempt_id for attempt in live])
+            return False
+        time.sleep(0.1)
+    return True

@@ -1,0 +1,213 @@
+"""The attempt directory: how Celery task, supervisor and trainer speak through files. Imports next to nothing: the watchdog uses it.
+
+`<state>/attempts/<attempt id>/` holds
+
+    work_order.json     the WorkOrder; written by the task, read by supervisor and trainer
+    inputs/<snapshot id>/<file>      snapshots to load, downloaded and verified before the trainer starts, or when it asks for one
+    snapshots/<snapshot id>/<file>   written by the trainer; every `SnapshotWritten` record names files in here
+    outgoing/<snapshot id>/<file>    the snapshot that is being uploaded: hard links, which outlive the trainer's own clearing up
+    kept/                            results that the server refused for good: the only copies, left for a person to see to
+    exports/<run id>/<file>          written by the trainer; uploaded at the end
+    spool/              telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor
+    progress.json       trainer, atomically, about once a second: {"env_step", "update", "episode"}; in a continuous evaluation also
+                        {"evaluations", "looks", "waiting"}
+    wanted.json         trainer of a continuous evaluation, atomically: asks for the next snapshot (`workers.ipc.snapshot_requests`)
+    given.json          supervisor, atomically: the answer
+    report.json         trainer, atomically, last: an AttemptReport
+    trainer.log         stdout and stderr of the trainer
+    supervisor.log      the supervisor's own log
+    supervisor.pid      who supervises: {"pid", "start_ticks", "boot_id"}
+    trainer.pid         the trainer's first process, the leader of its session
+    ending.json         supervisor, atomically: the AttemptReport, once only results are left to be uploaded
+    released            present once the server knows the end
+    reported_dead       present once the server knows that the supervisor died
+
+Orders reach the trainer through a pipe whose descriptor is in the variable `PALESTRA_CONTROL_FD`: one word of `Order` per line (`pause`,
+`cancel`, `drain`), each meaning "save and end". The end of the pipe means that the supervisor is gone: the trainer ends at once.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from workers.ipc.process_tree import ProcessIdentity
+
+CONTROL_FD_VARIABLE: Final = "PALESTRA_CONTROL_FD"
+ATTEMPT_VARIABLE: Final = "PALESTRA_ATTEMPT_ID"
+"""In the environment of the trainer and of all that it starts: the mark by which its tree is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDirectory:
+    """The places of one attempt."""
+
+    root: Path
+
+    @property
+    def attempt_id(self) -> str:
+        """The attempt's id, which names the directory."""
+        return self.root.name
+
+    @property
+    def compiled(self) -> Path:
+        """Where the trainers of this worker keep compiled code, for all attempts to come."""
+        return self.root.parents[1] / "compiled"
+
+    @property
+    def work_order(self) -> Path:
+        return self.root / "work_order.json"
+
+    @property
+    def inputs(self) -> Path:
+        return self.root / "inputs"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.root / "snapshots"
+
+    @property
+    def outgoing(self) -> Path:
+        return self.root / "outgoing"
+
+    @property
+    def kept(self) -> Path:
+        return self.root / "kept"
+
+    @property
+    def ending(self) -> Path:
+        return self.root / "ending.json"
+
+    @property
+    def exports(self) -> Path:
+        return self.root / "exports"
+
+    @property
+    def videos(self) -> Path:
+        return self.root / "videos"
+
+    @property
+    def spool(self) -> Path:
+        return self.root / "spool"
+
+    @property
+    def progress(self) -> Path:
+        return self.root / "progress.json"
+
+    @property
+    def wanted(self) -> Path:
+        return self.root / "wanted.json"
+
+    @property
+    def given(self) -> Path:
+        return self.root / "given.json"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report.json"
+
+    @property
+    def trainer_log(self) -> Path:
+        return self.root / "trainer.log"
+
+    @property
+    def supervisor_log(self) -> Path:
+        return self.root / "supervisor.log"
+
+    @property
+    def supervisor_pid(self) -> Path:
+        return self.root / "supervisor.pid"
+
+    @property
+    def trainer_pid(self) -> Path:
+        return self.root / "trainer.pid"
+
+    @property
+    def released(self) -> Path:
+        return self.root / "released"
+
+    @property
+    def reported_dead(self) -> Path:
+        return self.root / "reported_dead"
+
+    @property
+    def mark(self) -> str:
+        """What stands in the environment of every process of the attempt."""
+        return f"{ATTEMPT_VARIABLE}={self.attempt_id}"
+
+    def create(self, work_order: bytes) -> None:
+        """Makes the directory with the work order (JSON) in it.
+
+        Raises:
+            FileExistsError: If the attempt was started on this machine before.
+        """
+        self.root.mkdir(parents=True)
+        for directory in (self.inputs, self.snapshots, self.exports, self.videos, self.spool):
+            directory.mkdir()
+        write_atomically(self.work_order, work_order)
+
+    def clear_blobs(self) -> None:
+        """Removes what the server holds by now: inputs, snapshots, exports and videos.
+
+        The spool and the logs stay, and so does what the server refused for good (`kept`).
+        """
+        for directory in (self.inputs, self.snapshots, self.outgoing, self.exports, self.videos):
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def has_ended(self) -> bool:
+        """Whether the trainer came to its end, so that only results may be left to be uploaded."""
+        return self.ending.exists() or self.report.exists()
+
+    def supervisor(self) -> ProcessIdentity | None:
+        """Returns who supervises, or did; `None` before it wrote its pid file."""
+        return read_identity(self.supervisor_pid)
+
+    def trainer(self) -> ProcessIdentity | None:
+        """Returns the trainer's first process, dead or alive; `None` before its start."""
+        return read_identity(self.trainer_pid)
+
+
+def attempts_under(state_directory: Path) -> Iterator[AttemptDirectory]:
+    """Yields the attempts that this machine knows, oldest first."""
+    root = state_directory / "attempts"
+    if root.is_dir():
+        yield from (AttemptDirectory(path) for path in sorted(root.iterdir()) if path.name.startswith("att_"))
+
+
+def write_identity(path: Path, identity: ProcessIdentity) -> None:
+    """Writes a pid file."""
+    write_atomically(path, json.dumps(asdict(identity)).encode())
+
+
+def read_identity(path: Path) -> ProcessIdentity | None:
+    """Returns the process that a pid file names; `None` without one that can be read."""
+    document = read_json(path)
+    try:
+        return ProcessIdentity(int(document["pid"]), int(document["start_ticks"]), str(document["boot_id"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Returns the JSON object in a file; an empty one where there is none that can be read."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replaces a file so that a reader sees the old content or the new one."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise

@@ -1,0 +1,80 @@
+"""How a continuous evaluation gets its snapshots: its trainer asks, its supervisor answers, both through files of the attempt's directory.
+
+The trainer counts its requests. Where one is answered with a snapshot, the files lie below `inputs/<snapshot id>/`, and stay until the next
+request. Imports next to nothing: parents and trainer use it.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from workers.ipc.attempt_directory import AttemptDirectory, read_json, write_atomically
+
+
+class End(StrEnum):
+    """Why no snapshot comes."""
+
+    OVER = "over"
+    """The training of the run is over, and all its snapshots were evaluated."""
+    YIELD = "yield"
+    """Nobody trains the run now: the slot is given back, perhaps to its training."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A trainer's request."""
+
+    number: int = 0
+    """From 1; 0 before the first."""
+    evaluated: tuple[str, ...] = ()
+    """Snapshots that this attempt evaluated, the latest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The answer to a request."""
+
+    number: int
+    snapshot_id: str | None = None
+    end: End | None = None
+    stored: int = 0
+    """Evaluations of the job that the server holds."""
+
+
+def ask(directory: AttemptDirectory, wanted: Wanted) -> None:
+    """Writes a request; only the trainer does."""
+    _write(directory.wanted, asdict(wanted))
+
+
+def wanted_of(directory: AttemptDirectory) -> Wanted:
+    """Returns the latest request."""
+    document = read_json(directory.wanted)
+    number = document.get("number")
+    if not isinstance(number, int):
+        return Wanted()
+    return Wanted(number=number, evaluated=tuple(str(one) for one in document.get("evaluated", ())))
+
+
+def answer(directory: AttemptDirectory, given: Given) -> None:
+    """Writes the answer to a request; only the supervisor does."""
+    _write(directory.given, asdict(given))
+
+
+def given_to(directory: AttemptDirectory, number: int) -> Given | None:
+    """Returns the answer to a request; `None` while there is none."""
+    document = read_json(directory.given)
+    if document.get("number") != number:
+        return None
+    end = document.get("end")
+    return Given(
+        number=number,
+        snapshot_id=document.get("snapshot_id"),
+        end=None if end is None else End(end),
+        stored=int(document.get("stored", 0)),
+    )
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    write_atomically(path, json.dumps(document).encode())

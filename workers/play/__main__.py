@@ -1,0 +1,127 @@
+"""Plays a snapshot of a run: on the screen, or into a video.
+
+    python -m workers.play FILE
+
+`FILE` is a `PlayOrder` as JSON. Writes one line of JSON per episode to the standard output it was started with, `{episode, seed, return,
+length}`; whatever else is printed goes to the error stream. Trains nothing and speaks to no server.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, TextIO
+
+import gymnasium as gym
+
+from palestra.contract.definition import Definition, RlDefinition, definition_hash
+from palestra.contract.play import PlayOrder
+from workers.assembly.registry import check_code
+from workers.assembly.training import fresh_agent
+from workers.core.errors import DefinitionError, WorkerError
+from workers.core.protocols import Agent
+from workers.core.types import Array
+from workers.recording.video_file import write_video
+from workers.rl.envs.factory import make_rendered
+from workers.rl.evaluate.episode_film import Film
+from workers.rl.evaluate.episode_player import Player
+from workers.rl.evaluate.vector_evaluator import episode_seed
+from workers.snapshot.attempt_store import load_snapshot
+
+_FAILED: Final = 1
+_DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+_NO_DISPLAY: Final = "there is no display to show it on: write a video with --video FILE.mp4"
+
+Tell = Callable[[int, int, Player], None]
+"""Told of an episode that is over: its number from 0, its seed, and who played it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plays what the file says; returns the exit code."""
+    (path,) = sys.argv[1:] if arguments is None else arguments
+    order = PlayOrder.model_validate_json(Path(path).read_bytes())
+    with _standard_output() as answers:
+
+        def tell(episode: int, seed: int, player: Player) -> None:
+            line = {"episode": episode + 1, "seed": seed, "return": player.episode_return, "length": player.episode_length}
+            answers.write(json.dumps(line) + "\n")
+            answers.flush()
+
+        try:
+            play(order, tell)
+        except (WorkerError, gym.error.Error, OSError, ValueError) as error:
+            sys.stderr.write(f"palestra play: {error}\n")
+            return _FAILED
+        except KeyboardInterrupt:
+            return 130
+    return 0
+
+
+def play(order: PlayOrder, tell: Tell) -> None:
+    """Loads the snapshot and plays its episodes.
+
+    Raises:
+        DefinitionError: If the definition cannot be played, or the environment not be shown.
+        WorkerError: If a part is not installed here, or the snapshot cannot be read.
+    """
+    definition: Definition = order.definition
+    if not isinstance(definition, RlDefinition):
+        raise DefinitionError("a supervised run plays no episodes: `palestra evaluate` says how good it is")
+    _check_code(order)
+    snapshot = load_snapshot(Path(order.snapshot), run_id=None, definition_hash=definition_hash(definition))
+    agent = fresh_agent(definition, snapshot.manifest.seed, order.device)
+    agent.load_state_dict(snapshot.state["agent"])
+    if order.video is not None:
+        _film(definition, agent, order, tell)
+    else:
+        _show(definition, agent, order, tell)
+
+
+def _check_code(order: PlayOrder) -> None:
+    try:
+        check_code(order.definition, order.code)
+    except DefinitionError as error:
+        sys.stderr.write(f"warning: {error}\n")
+
+
+def _film(definition: RlDefinition, agent: Agent, order: PlayOrder, tell: Tell) -> None:
+    film = Film(make_rendered(definition.env, definition.evaluation.max_episode_steps), agent)
+
+    def frames() -> Iterator[Array]:
+        for episode in range(order.episodes):
+            seed = episode_seed(order.seed, episode)
+            yield from film.frames(seed, None)
+            tell(episode, seed, film.player)
+
+    try:
+        write_video(Path(str(order.video)), frames(), film.fps)
+    finally:
+        film.close()
+
+
+def _show(definition: RlDefinition, agent: Agent, order: PlayOrder, tell: Tell) -> None:
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in _DISPLAYS):
+        raise DefinitionError(_NO_DISPLAY)
+    player = Player(make_rendered(definition.env, definition.evaluation.max_episode_steps, "human"), agent)
+    try:
+        if player.env.render_mode != "human":
+            raise DefinitionError(f"{definition.env.id} shows itself in no window: write a video with --video FILE.mp4")
+        for episode in range(order.episodes):
+            seed = episode_seed(order.seed, episode)
+            for _ in player.steps(seed):
+                player.env.render()
+            tell(episode, seed, player)
+    finally:
+        player.close()
+
+
+def _standard_output() -> TextIO:
+    """Returns the standard output, and sends what libraries print there to the error stream."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
+if __name__ == "__main__":
+    sys.exit(main())

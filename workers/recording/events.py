@@ -1,0 +1,38 @@
+"""Numbers of one directory as TensorBoard events. The package `tensorboard` is needed only where this is used."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workers.recording.tensorboard import writer_class
+
+
+class ScalarEvents:
+    """Event files in one directory, opened with the first number.
+
+    Args:
+        directory: Where they go.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._writer: Any = None
+
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        """Writes numbers at a step and flushes; what is no number is left out.
+
+        Raises:
+            ImportError: If the package is missing; the message says what to install.
+        """
+        if self._writer is None:
+            self._writer = writer_class()(log_dir=str(self._directory))
+        for name, value in values.items():
+            if isinstance(value, int | float):
+                self._writer.add_scalar(name, float(value), step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Closes the files."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None

@@ -1,0 +1,312 @@
+"""Turns what happens in the loop into records of the contract and hands them to the spool.
+
+A call only appends to lists; the thread of a `Writer` empties them every 100 ms. Owns the windows, the columns not yet written and the
+summary of the running epoch. Must not wait for the network, and touches the disk only in `flush` and in the thread.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, SupportsFloat, TypeVar
+
+from palestra.contract.telemetry import (
+    MAX_COLUMN,
+    MAX_EVALUATION_RETURNS,
+    Episodes,
+    Evaluation,
+    ExperimentStats,
+    Note,
+    Points,
+    RunRecord,
+)
+from workers.core.protocols import ClockView
+from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
+from workers.recording.metric_windows import LearnWindow, means
+from workers.recording.writer_thread import Writer
+
+LAST_EPISODES: Final = 1_000
+"""Episodes of an epoch that its summary names, the newest."""
+
+
+_Row = TypeVar("_Row")
+_PointRow = tuple[str, int, int, int, float, SupportsFloat]
+_WindowRow = tuple[Any, int, int, int, float]
+_EpisodeRow = tuple[int, int, int, int, float, float, int, bool]
+
+
+class Sink(Protocol):
+    """Where records go: `palestra.telemetry.spool.SpoolWriter`, or a list in a test."""
+
+    def append(self, records: list[RunRecord]) -> int:
+        """Appends records in one piece, for good."""
+        ...
+
+
+class SharedSink:
+    """A sink for the recorders of several runs, whose threads write when they like.
+
+    Args:
+        sink: Where records go.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._lock = threading.Lock()
+
+    def append(self, records: list[RunRecord]) -> int:
+        """Appends records in one piece, for good."""
+        with self._lock:
+            return self._sink.append(records)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """What the recorder must know of the run."""
+
+    run_id: str
+    report_names: tuple[str, ...]
+    """Series of the agent's learn reports."""
+    metrics: Callable[[], Mapping[str, float]]
+    """Gauges, asked for when a window closes."""
+    window_env_steps: int
+
+
+class SpoolRecorder:
+    """The recorder of one run.
+
+    Args:
+        run: What is recorded.
+        sink: Where records go; used under a lock of the recorder's own.
+        wall: Seconds since the epoch.
+        writer: Writes beside the loop; one of its own where it is left out.
+    """
+
+    def __init__(self, run: RecordedRun, sink: Sink, wall: Callable[[], float] = time.time, writer: Writer | None = None) -> None:
+        self._run = run
+        self._sink = sink
+        self._wall = wall
+        self._writer = writer or Writer()
+        self._window = LearnWindow(run.report_names)
+        self._window_end = run.window_env_steps
+        self._epoch_episodes: list[tuple[float, int]] = []
+        self._points: list[_PointRow] = []
+        self._windows: list[_WindowRow] = []
+        self._episodes: list[_EpisodeRow] = []
+        self._others: list[RunRecord] = []
+        self._writing = threading.Lock()
+        self._failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Begins to write beside the loop."""
+        self._writer.add(self._write_beside)
+
+    def close(self) -> None:
+        """Writes what is left."""
+        self._writer.remove(self._write_beside)
+        self._write()
+
+    # The loop's calls
+
+    def tick(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]], reports: Sequence[LearnReport]) -> None:
+        """Records one iteration."""
+        if reports:
+            self._window.add(reports)
+        if episodes:
+            self._add_episodes(clock, episodes)
+        if clock.env_steps >= self._window_end:
+            self._close_window(clock)
+
+    def point(self, clock: ClockView, series: str, value: SupportsFloat) -> None:
+        """Records one value of a series by itself; a tensor is read later, by the writing thread."""
+        self._points.append((series, clock.env_steps, clock.updates, clock.episodes, self._wall(), value))
+
+    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+        """Records an evaluation during training."""
+        if len(result.returns) > MAX_EVALUATION_RETURNS:
+            message = f"The returns of {len(result.returns)} evaluation episodes at env_step {clock.env_steps}"
+            self.note("evaluation_returns_dropped", f"{message} do not fit one record.")
+        self.emit(evaluation_record(self._run.run_id, clock, result, self._wall(), final=final))
+
+    def epoch(self, clock: ClockView) -> None:
+        """Records the statistics of the epoch that ended."""
+        summary = tuple({"episode_return": value, "episode_length": float(length)} for value, length in self._epoch_episodes) or None
+        self._epoch_episodes.clear()
+        self.emit(
+            ExperimentStats(
+                run=self._run.run_id,
+                total_epoch=max(0, clock.epochs - 1),
+                total_itr=clock.iterations,
+                total_env_steps=clock.env_steps,
+                last_episode=summary,
+                update=clock.updates,
+                episode=clock.episodes,
+                wall=self._wall(),
+            )
+        )
+
+    def note(self, code: str, message: str) -> None:
+        """Records a fact about the attempt."""
+        self.emit(Note(run=self._run.run_id, wall=self._wall(), code=code, message=message[:2_000]))
+
+    def emit(self, record: RunRecord) -> None:
+        """Records a finished record."""
+        self._others.append(record)
+
+    def flush(self) -> None:
+        """Puts everything recorded so far into the sink. Closes no window.
+
+        Raises:
+            OSError: If the sink fails, of a full disk for example; nothing recorded is forgotten.
+        """
+        self._write()
+
+    def state_dict(self) -> StateTree:
+        """Returns the open window and the running epoch."""
+        return {
+            "window": self._window.state_dict(),
+            "window_end": self._window_end,
+            "epoch_returns": [value for value, _ in self._epoch_episodes],
+            "epoch_lengths": [length for _, length in self._epoch_episodes],
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes an open window and the running epoch over."""
+        self._window.load_state_dict(state["window"])
+        self._window_end = state["window_end"]
+        self._epoch_episodes = list(zip(state["epoch_returns"], state["epoch_lengths"], strict=True))
+
+    # Private
+
+    def _add_episodes(self, clock: ClockView, episodes: Sequence[tuple[int, EpisodeEnd]]) -> None:
+        number, updates, wall = clock.episodes - len(episodes), clock.updates, self._wall()
+        for env_step, end in episodes:
+            number += 1
+            row = (end.env_index, env_step, updates, number, wall, end.episode_return, end.episode_length, end.terminated)
+            self._episodes.append(row)
+            self._epoch_episodes.append((end.episode_return, end.episode_length))
+        del self._epoch_episodes[:-LAST_EPISODES]
+
+    def _close_window(self, clock: ClockView) -> None:
+        if self._failure is not None:
+            raise self._failure
+        length = self._run.window_env_steps
+        self._window_end = (clock.env_steps // length + 1) * length
+        values = self._window.close()
+        if values is not None:
+            self._windows.append((values, clock.env_steps, clock.updates, clock.episodes, self._wall()))
+        for series, gauge in self._run.metrics().items():
+            self.point(clock, series, gauge)
+
+    def _write_beside(self) -> None:
+        """Writes; what goes wrong is told at the end of the next window."""
+        if self._failure is None:
+            try:
+                self._write()
+            except Exception as error:  # noqa: BLE001 - the thread is that of others too; the loop is told
+                self._failure = error
+
+    def _write(self) -> None:
+        with self._writing:
+            taken = _Taken(*(_take(rows) for rows in (self._windows, self._points, self._episodes, self._others)))
+            records = taken.records(self._run)
+            if not records:
+                return
+            try:
+                self._sink.append(records)
+            except OSError:
+                self._windows[:0], self._points[:0], self._episodes[:0], self._others[:0] = taken
+                raise
+
+
+class _Taken(NamedTuple):
+    """What the loop recorded since the last write."""
+
+    windows: list[_WindowRow]
+    points: list[_PointRow]
+    episodes: list[_EpisodeRow]
+    others: list[RunRecord]
+
+    def records(self, run: RecordedRun) -> list[RunRecord]:
+        """Returns the records; here tensors are read, so a device is waited for outside the loop."""
+        rows: list[_PointRow] = []
+        for (_, env_step, update, episode, wall), averages in zip(self.windows, means([window[0] for window in self.windows]), strict=True):
+            rows += [(name, env_step, update, episode, wall, mean) for name, mean in zip(run.report_names, averages, strict=True)]
+        return [*_points_records(run.run_id, rows + self.points), *_episodes_records(run.run_id, self.episodes), *self.others]
+
+
+def _take(rows: list[_Row]) -> list[_Row]:
+    """Takes what a list holds by now; the loop may go on appending to it meanwhile."""
+    taken = rows[:]
+    del rows[: len(taken)]
+    return taken
+
+
+def evaluation_record(run_id: str, clock: ClockView, result: EvaluationResult, wall: float, **marks: Any) -> Evaluation:
+    """Returns the record of an evaluation; `marks` are `final` and `snapshot_id`.
+
+    The returns are left out where they are more than a record may hold; the statistics are of all.
+    """
+    returns = result.returns if len(result.returns) <= MAX_EVALUATION_RETURNS else ()
+    return Evaluation(
+        run=run_id,
+        env_step=clock.env_steps,
+        update=clock.updates,
+        episode=clock.episodes,
+        wall=wall,
+        episodes=len(result.returns),
+        mean=result.mean,
+        median=result.median,
+        stdev=result.stdev,
+        min=result.min,
+        max=result.max,
+        length_mean=result.length_mean,
+        length_median=result.length_median,
+        length_stdev=result.length_stdev,
+        length_min=result.length_min,
+        length_max=result.length_max,
+        returns=returns,
+        success_rate=result.success_rate,
+        metrics=dict(result.metrics),
+        seed=result.seed,
+        **marks,
+    )
+
+
+def _points_records(run_id: str, rows: list[_PointRow]) -> list[RunRecord]:
+    """Returns the records of each series, series in order of their first point."""
+    by_series: dict[str, list[_PointRow]] = {}
+    for row in rows:
+        by_series.setdefault(row[0], []).append(row)
+    return [_points_record(run_id, series, piece) for series, points in by_series.items() for piece in _pieces(points)]
+
+
+def _points_record(run_id: str, series: str, rows: list[_PointRow]) -> Points:
+    _, env_step, update, episode, wall, values = zip(*rows, strict=True)
+    value = tuple(float(one) for one in values)
+    return Points(run=run_id, series=series, env_step=env_step, update=update, episode=episode, wall=wall, value=value)
+
+
+def _episodes_records(run_id: str, rows: list[_EpisodeRow]) -> list[RunRecord]:
+    return [_episodes_record(run_id, piece) for piece in _pieces(rows)]
+
+
+def _episodes_record(run_id: str, rows: list[_EpisodeRow]) -> Episodes:
+    env_index, env_step, update, episode, wall, episode_return, length, terminated = zip(*rows, strict=True)
+    return Episodes(
+        run=run_id,
+        env_index=env_index,
+        env_step=env_step,
+        update=update,
+        episode=episode,
+        wall=wall,
+        episode_return=episode_return,
+        episode_length=length,
+        terminated=terminated,
+    )
+
+
+def _pieces(rows: list[_Row]) -> Iterator[list[_Row]]:
+    """Yields the rows in pieces of which each fits one record."""
+    for begin in range(0, len(rows), MAX_COLUMN):
+        yield rows[begin : begin + MAX_COLUMN]

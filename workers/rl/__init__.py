@@ -1,0 +1,1 @@
+"""Parts of reinforcement learning: agents, networks, memories, exploration, environments, collectors and evaluators."""

@@ -1,0 +1,246 @@
+"""Asynchronous advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", algorithm S3).
+
+Processes with an environment each train shared parameters without a lock: each copies them, makes up to t_max steps, and adds its gradient
+by RMSprop whose statistics are shared too (section 4 and supplement 4). Started by `train_agent_async`, or for a definition by
+`workers.rl.collect.actor_learners`, whose engine has what is shared as its agent (`a3c_shared`). P parameters, t_max steps of a rollout.
+"""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+import torch
+from gymnasium import Space
+from torch import Tensor
+
+from palestra.contract.agents import A3cParameters
+from workers.acceleration.update_runner import Gradient, runnable
+from workers.core.rng import derive_generator
+from workers.core.types import AgentContext, Array, CompileMode, LearnReport, StateTree
+from workers.rl.agents.common.actor_critic import ActorCritic, actor_critic
+from workers.rl.agents.common.adam import clip_to_norm
+from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
+from workers.rl.exploration.random_blocks import Blocks
+from workers.rl.networks.parameter_layout import Parameters
+
+REPORT_NAMES: Final = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "value/mean", "gradient/norm")
+"""What is told of an update: means over the steps of its rollout, and the norm of its gradient before it is clipped."""
+
+_FILE: Final = "a3c.npz"
+
+
+class Steps(NamedTuple):
+    """A rollout of at most t_max steps of one environment, always of this length."""
+
+    observation: Tensor
+    """[t_max, ...]"""
+    action: Tensor
+    """Raw [t_max, ...]"""
+    returned: Tensor
+    """float32 [t_max]: R, the rewards up to the end of the rollout and the value behind it."""
+    weight: Tensor
+    """float32 [t_max]: 1, or 0 behind the last step."""
+
+
+def returns(rewards: list[float], behind: float, gamma: float) -> list[float]:
+    """Returns R of each step: R <- r + gamma R, backwards from the value behind the last one."""
+    result = list[float]()
+    for reward in reversed(rewards):
+        behind = reward + gamma * behind
+        result.append(behind)
+    return result[::-1]
+
+
+def rmsprop_shared(parameters: Tensor, squares: Tensor, gradient: Tensor, hyper: A3cParameters, learning_rate: float) -> None:
+    """Writes one step of shared RMSprop (equation S2) to parameters and squares, float32 [P] each; other processes may do so meanwhile."""
+    decay = hyper.rmsprop_decay
+    squares.mul_(decay).addcmul_(gradient, gradient, value=1 - decay)
+    parameters.addcdiv_(gradient, (squares + hyper.rmsprop_epsilon).sqrt_(), value=-learning_rate)
+
+
+@dataclass(frozen=True)
+class A3cMath:
+    """The gradient of algorithm S3 as a pure function."""
+
+    model: ActorCritic
+    hyper: A3cParameters
+
+    def loss(self, parameters: Parameters, steps: Steps) -> tuple[Tensor, tuple[Tensor]]:
+        """Returns the loss [], summed over steps: -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2; and `REPORT_NAMES` but one [5]."""
+        policy, weight = self.model.policy, steps.weight
+        outputs, value = self.model(parameters, steps.observation)
+        error, entropy = steps.returned - value, policy.entropy(parameters, outputs)
+        policy_loss, value_loss = -policy.log_probability(parameters, outputs, steps.action) * error.detach(), error.square()
+        each = policy_loss + self.hyper.value_coefficient * value_loss - self.hyper.entropy_coefficient * entropy
+        means = torch.stack((each, policy_loss, value_loss, entropy, value)).detach() @ weight / weight.sum()
+        return (each * weight).sum(), (means,)
+
+    def slope(self, gradient: Gradient, vector: Tensor, steps: Steps) -> tuple[Tensor, Tensor]:
+        """Returns the gradient [P], clipped, at parameters [P], and the values of `REPORT_NAMES` [6]."""
+        slope, _, (means,) = gradient(lambda own: self.loss(self.model.layout.split(own), steps), vector)
+        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
+        return slope, torch.cat((means, norm.unsqueeze(0)))
+
+
+class A3c:
+    """One process's part: acts in its environment and adds to what all share. Has the face of a PFRL agent.
+
+    Args:
+        hyper: Hyperparameters.
+        observation_space: Of the environment.
+        action_space: Of the environment.
+        seed: The run's seed; initial parameters are the same for every process.
+        process_idx: Which process this is: it explores by random numbers of its own.
+        compile: How the gradient is computed; compiling pays from some 100,000 steps on.
+
+    Raises:
+        DefinitionError: If a space does not fit.
+    """
+
+    shared_attributes: ClassVar[tuple[str, ...]] = ("parameters", "squares")
+
+    def __init__(
+        self,
+        hyper: A3cParameters,
+        observation_space: Space[Any],
+        action_space: Space[Any],
+        *,
+        seed: int = 0,
+        process_idx: int = 0,
+        compile: CompileMode = "eager",  # noqa: A002 - the name that a definition has for it
+    ) -> None:
+        context = AgentContext(observation_space, action_space, 1, seed)
+        model = actor_critic(context, "a3c", hyper.hidden_sizes, hyper.activation)
+        self.learning_rate = hyper.learning_rate
+        self.parameters = model.layout.join(model.initial(torch_generator(seed)))
+        self.squares = torch.zeros_like(self.parameters)
+        self._hyper, self._model = hyper, model
+        self._slope = runnable(A3cMath(model, hyper).slope, mode=compile)
+        generator = derive_generator(seed, "agent/explore", process_idx)
+        self._draws = Blocks(generator, lambda generator, shape: (model.policy.noise(generator, shape),))
+        self._training = TrainingSwitch()
+        self.forget_rollout()
+        self._last, self._sum, self._updates = torch.full((len(REPORT_NAMES),), float("nan")), torch.zeros(len(REPORT_NAMES)), 0
+        self.sync_parameters()
+
+    def sync_parameters(self) -> None:
+        """Copies the shared parameters: what this process acts on and differentiates at until its next update."""
+        self._own = self.parameters.clone()
+        self._named, self._arrays = self._model.layout.split(self._own), self._model.layout.split_array(self._own.numpy())
+
+    def act(self, observation: Array) -> Any:
+        """Returns an action of the space: drawn from the policy, or in `eval_mode` the likeliest one."""
+        policy, noise = self._model.policy, None
+        if self._training.on:
+            self._draws.advance((1,))
+            noise = self._draws.block[0][self._draws.at]
+        raw = policy.sample(self._arrays, self._outputs(observation[None]), noise)
+        if self._training.on:
+            self._observations.append(observation)
+            self._actions.append(raw[0])
+        return policy.to_space(raw)[0]
+
+    def observe(self, observation: Array, reward: float, done: bool, reset: bool) -> None:
+        """Takes down what an action led to; learns after t_max steps or at the end of the episode, whose value is 0 where it is `done`."""
+        if not self._training.on:
+            return
+        self._rewards.append(float(reward))
+        if done or reset or len(self._rewards) == self._hyper.rollout_steps:
+            self._learn(0.0 if done else self._value(observation))
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which the likeliest actions are taken and nothing is learnt."""
+        return self._training.off()
+
+    def get_statistics(self) -> Iterable[tuple[str, float]]:
+        """Returns mean value and entropy of the last rollout."""
+        last = dict(zip(REPORT_NAMES, self._last.tolist(), strict=True))
+        return [("average_value", last["value/mean"]), ("average_entropy", last["policy/entropy"])]
+
+    def report(self) -> LearnReport:
+        """Returns what was learnt since this was last asked."""
+        updates, values = self._updates, (self._sum / max(1, self._updates)).tolist()
+        self._sum, self._updates = torch.zeros_like(self._sum), 0
+        return LearnReport(updates, values if updates else ())
+
+    def save(self, dirname: str) -> None:
+        """Writes the shared tensors into a directory."""
+        np.savez(Path(dirname) / _FILE, parameters=self.parameters.numpy(), squares=self.squares.numpy())
+
+    def load(self, dirname: str) -> None:
+        """Reads what `save` wrote."""
+        with np.load(Path(dirname) / _FILE, allow_pickle=False) as stored:
+            self._take(torch.from_numpy(stored["parameters"]), torch.from_numpy(stored["squares"]))
+
+    def state_dict(self) -> StateTree:
+        """Returns the shared tensors and what is this process's own."""
+        parameters = {name: part.clone() for name, part in self._model.layout.split(self.parameters).items()}
+        return {"parameters": parameters, "squares": self.squares.clone(), **self.own_state()}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly made agent to a captured state; raises ValueError where it is of another network."""
+        self._take(self._model.layout.join(state["parameters"]), torch.as_tensor(state["squares"]))
+        self.load_own_state(state)
+
+    def own_state(self) -> StateTree:
+        """Returns this process's copy of the parameters, its random numbers, and its rollout so far."""
+        model, count = self._model, len(self._rewards)
+        return {
+            "own": self._own.clone(),
+            "explorer": self._draws.state_dict(),
+            "observation": np.stack(self._observations[:count]) if count else np.zeros((0, *model.encoding.shape), model.encoding.dtype),
+            "action": np.stack(self._actions[:count]) if count else np.zeros((0, *model.policy.raw_shape), model.policy.raw_dtype),
+            "reward": np.array(self._rewards),
+        }
+
+    def load_own_state(self, state: StateTree) -> None:
+        """Brings to a captured state what is this process's own."""
+        self._own.copy_(state["own"])
+        self._draws.load_state_dict(state["explorer"])
+        self._observations, self._actions = list(state["observation"]), list(state["action"])
+        self._rewards = [float(reward) for reward in state["reward"]]
+
+    def forget_rollout(self) -> None:
+        """Gives the rollout up: the episode that it is of does not go on."""
+        self._observations, self._actions, self._rewards = list[Array](), list[Array](), list[float]()
+
+    # Private
+
+    def _take(self, parameters: Tensor, squares: Tensor) -> None:
+        """Writes to the shared tensors, which stay the same ones."""
+        self.parameters.copy_(parameters)
+        self.squares.copy_(squares)
+        self.sync_parameters()
+
+    def _outputs(self, observation: Array) -> Array:
+        quick = self._model.outputs_array(self._arrays, observation)
+        if quick is not None:
+            return quick
+        with torch.inference_mode():
+            outputs: Array = self._model.outputs(self._named, torch.from_numpy(observation)).numpy()
+        return outputs
+
+    def _value(self, observation: Array) -> float:
+        with torch.inference_mode():
+            return float(self._model.values(self._named, torch.from_numpy(observation[None])))
+
+    def _learn(self, behind: float) -> None:
+        slope, self._last = self._slope(self._own, self._steps(behind))
+        rmsprop_shared(self.parameters, self.squares, slope, self._hyper, self.learning_rate)
+        self._sum, self._updates = self._sum + self._last, self._updates + 1
+        self.sync_parameters()
+        self.forget_rollout()
+
+    def _steps(self, behind: float) -> Steps:
+        """Returns the rollout, repeated with weight 0 up to t_max, so that a compiled gradient fits every length."""
+        count, length = len(self._rewards), self._hyper.rollout_steps
+        spare = length - count
+        returned = returns(self._rewards, behind, self._hyper.gamma)
+        weight = torch.zeros(length)
+        weight[:count] = 1.0
+        observation = torch.from_numpy(np.stack([*self._observations, *self._observations[:1] * spare]))
+        action = torch.from_numpy(np.stack([*self._actions, *self._actions[:1] * spare]))
+        return Steps(observation, action, torch.tensor([*returned, *returned[:1] * spare]), weight)

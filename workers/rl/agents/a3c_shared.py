@@ -1,0 +1,114 @@
+"""What the processes of A3C share, as the agent of an engine: it acts for evaluations, is saved and exported, and learns nothing by itself.
+
+P parameters.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import ClassVar, Final
+
+import torch
+from torch import Tensor
+
+from palestra.contract.agents import A3cParameters
+from workers.core.null_parts import NoMemory
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.rl.agents.a3c import REPORT_NAMES
+from workers.rl.agents.common.actor_critic import actor_critic
+from workers.rl.agents.shared_tensors import share
+from workers.rl.agents.shells.base import torch_generator
+from workers.rl.networks.acting_module import ActingModule
+from workers.rl.networks.parameter_layout import Parameters
+
+_GRANT: Final = 128
+"""env_steps per process between two boundaries: what the first to be done waits for the last one costs little of it."""
+_NEVER: Final = 2**62
+
+
+class SharedA3c:
+    """Parameters and statistics of RMSprop in shared memory, which `workers.rl.agents.a3c.A3c` of every process writes to.
+
+    Args:
+        hyper: Hyperparameters.
+        context: Spaces and seed. Whatever its device, the tensors are on the CPU.
+
+    Raises:
+        DefinitionError: If a space does not fit.
+    """
+
+    shared_attributes: ClassVar[tuple[str, ...]] = ("parameters", "squares")
+    report_names = REPORT_NAMES
+    learn_schedule = LearnSchedule(every_env_steps=_NEVER, updates=1)
+    """Never: the processes learn while they gather."""
+    learns_as_it_gathers = True
+    """Each env_step of a collect may bring an update."""
+
+    def __init__(self, hyper: A3cParameters, context: AgentContext) -> None:
+        model = self._model = actor_critic(context, "a3c", hyper.hidden_sizes, hyper.activation)
+        self.learning_rate = hyper.learning_rate
+        """Of the updates from the next collect on."""
+        self.collect_plan = CollectPlan(env_steps=_GRANT * hyper.processes)
+        self.exact = hyper.processes == 1
+        """Whether nothing depends on the timing of processes."""
+        self.memory = NoMemory()
+        self.parameters = model.layout.join(model.initial(torch_generator(context.seed)))
+        """float32 [P]"""
+        self.squares = torch.zeros_like(self.parameters)
+        """float32 [P]: running mean of the gradient's square."""
+        self.shared = share(self)
+        """What the processes adopt."""
+        self._named = model.layout.split(self.parameters)
+        self._arrays = model.layout.split_array(self.parameters.numpy())
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns the likeliest actions [B, ...]. Raises ValueError where it is to explore: its processes do."""
+        if explore:
+            raise ValueError("a3c explores in its processes alone")
+        policy, outputs = self._model.policy, self._model.outputs_array(self._arrays, observation)
+        if outputs is None:
+            with torch.inference_mode():
+                outputs = self._model.outputs(self._named, torch.from_numpy(observation)).numpy()
+        return policy.to_space(policy.sample(self._arrays, outputs, None))
+
+    def observe(self, experience: Experience) -> None:
+        """Does nothing: the transitions stayed with the processes."""
+
+    def learn(self, updates: int) -> LearnReport:
+        """Does nothing: see `Experience.learnt`."""
+        del updates
+        return LearnReport(0)
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns nothing."""
+        return {}
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which nothing is learnt, as ever between two collects."""
+        return contextlib.nullcontext()
+
+    def acting_module(self) -> ActingModule:
+        """Returns the greedy policy as a module of its own."""
+        model, policy = self._model, self._model.policy
+        parameters = {name: tensor for name, tensor in self._named.items() if not name.startswith("value.")}
+
+        def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
+            return policy.tensor_to_space(policy.sample_tensor(parameters, model.outputs(parameters, observation), None))
+
+        return ActingModule(parameters, greedy)
+
+    def state_dict(self) -> StateTree:
+        """Returns the shared tensors and the learning rate; what is a process's own is the collector's to save."""
+        parameters = {name: part.clone() for name, part in self._named.items()}
+        return {"parameters": parameters, "squares": self.squares.clone(), "learning_rate": self.learning_rate}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Writes a captured state to the shared tensors; raises ValueError where it is of another network."""
+        self.parameters.copy_(self._model.layout.join(state["parameters"]))
+        self.squares.copy_(torch.as_tensor(state["squares"]))
+        self.learning_rate = float(state["learning_rate"])
+
+
+def build(parameters: A3cParameters, context: AgentContext) -> SharedA3c:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    return SharedA3c(parameters, context)

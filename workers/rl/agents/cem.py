@@ -1,0 +1,183 @@
+"""The noisy cross-entropy method over the parameters of a policy (Szita & Lorincz 2006, "Learning Tetris ...").
+
+P candidates of a generation, D parameters of a policy, A outputs of its network, B environments. An environment plays whole episodes of one
+candidate at a time. Candidates are drawn anew from the run's seed and the number of the generation, so a snapshot holds none of them.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from palestra.contract.agents import CemParameters
+from workers.core.rng import derive_generator
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.rl.agents.cem_candidates import Candidates
+from workers.rl.agents.common.action_encoding import box_actions, discrete_actions
+from workers.rl.agents.shells.base import TrainingSwitch
+from workers.rl.networks.acting_module import ActingModule
+from workers.rl.networks.mlp import Mlp
+from workers.rl.networks.observation_encoding import encoding_of
+from workers.rl.networks.parameter_layout import Layout, Parameters
+
+Floats = npt.NDArray[np.float64]
+
+_NEVER: Final = 2**62
+
+
+def elites_of(scores: Floats, fraction: float) -> npt.NDArray[np.int64]:
+    """Returns which candidates, best first, have the highest of the scores [P]; at least one. A score that is no number is the worst."""
+    return np.argsort(-scores, kind="stable")[: max(1, int(fraction * len(scores)))]
+
+
+def added_variance(hyper: CemParameters, generation: int) -> float:
+    """Returns Z_t = max(noise (1 - t / noise_generations), 0); with the defaults the paper's max(5 - t / 10, 0)."""
+    return max(hyper.noise * (1 - generation / hyper.noise_generations), 0.0)
+
+
+class Cem:
+    """Searches for parameters of a policy. Generation t, counted from 0, is one update.
+
+    Args:
+        hyper: Hyperparameters.
+        context: Spaces and seed; everything is computed on the CPU.
+    """
+
+    report_names: ClassVar[tuple[str, ...]] = ("loss/elites", "population/return", "population/best", "population/std")
+
+    def __init__(self, hyper: CemParameters, context: AgentContext) -> None:
+        self._hyper, self._seed = hyper, context.seed
+        space = context.action_space
+        self._discrete = not isinstance(space, spaces.Box)
+        self._actions = discrete_actions(space, "cem") if self._discrete else box_actions(space, "cem")
+        self._encoding = encoding_of(context.observation_space)
+        outputs = int(space.n) if isinstance(space, spaces.Discrete) else self._actions.raw_shape[0]
+        self._policy = Mlp("policy", (self._encoding.size, *hyper.hidden_sizes, outputs), hyper.activation)
+        self._layout = Layout(self._policy.shapes())
+        self.memory = Candidates(hyper.population_size, hyper.episodes_per_candidate, context.num_envs)
+        self.learning_rate = hyper.learning_rate
+        """Share of the way that mean and variance go to those of the elites."""
+        self._training = TrainingSwitch()
+        self._generation = 0
+        self._mean: Floats = np.zeros(self._layout.size)
+        self._variance: Floats = np.full(self._layout.size, hyper.initial_std**2)
+        self._playing: Array | None = None
+        self._stack: Mapping[str, Array] = {}
+        self._changed()
+
+    # Actor
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns actions [B, ...]: those of each environment's candidate, or of the mean of the distribution."""
+        encoded = self._encoding.forward_numpy(observation)
+        if not explore:
+            return self._actions.to_space(self._raw(self._policy.forward_numpy(self._greedy, encoded)))
+        assigned = self.memory.assigned
+        playing = assigned if len(encoded) == len(assigned) else np.resize(assigned, len(encoded))
+        if self._playing is not playing:
+            self._playing, self._stack = playing, self._layout.split_array(self._population[playing])
+        return self._actions.to_space(self._raw(self._policy.forward_numpy(self._stack, encoded[:, None])[:, 0]))
+
+    # Learner
+
+    @property
+    def collect_plan(self) -> CollectPlan:
+        """An episode in each environment."""
+        return CollectPlan(episodes=len(self.memory.assigned))
+
+    @property
+    def learn_schedule(self) -> LearnSchedule:
+        """Whenever episodes have ended."""
+        return LearnSchedule(_NEVER, 1, at_episode_end=True)
+
+    def observe(self, experience: Experience) -> None:
+        """Counts the rewards for the candidates."""
+        if self._training.on:
+            self.memory.extend(experience.reward, experience.terminated | experience.truncated, experience.active)
+
+    def learn(self, updates: int) -> LearnReport:
+        """Goes on to the next generation once all candidates have played; one at most, however many updates are asked for."""
+        if not self._training.on or updates < 1 or not self.memory.complete:
+            return LearnReport(0)
+        scores = self.memory.scores
+        elites = elites_of(scores, self._hyper.elite_fraction)
+        self._towards(self._population[elites])
+        self._generation += 1
+        self._changed()
+        self.memory.begin()
+        return LearnReport(1, np.array([-scores[elites].mean(), scores.mean(), scores[elites[0]], self._deviation]))
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns the episodes played in this generation, and the root of the mean variance."""
+        return {"memory/size": float(len(self.memory)), "explore/scale": self._deviation}
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which nothing is counted and nothing learnt."""
+        return self._training.off()
+
+    def acting_module(self) -> ActingModule:
+        """Returns the policy of the mean as a module of its own."""
+        policy, encoding, actions, discrete = self._policy, self._encoding, self._actions, self._discrete
+
+        def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
+            outputs = policy(parameters, encoding(observation))
+            return actions.tensor_to_space(outputs.argmax(-1) if discrete else outputs.tanh())
+
+        return ActingModule({name: torch.from_numpy(array) for name, array in self._greedy.items()}, greedy)
+
+    # State
+
+    def state_dict(self) -> StateTree:
+        """Returns the distribution and the number of the generation."""
+        parameters = self._layout.split(torch.from_numpy(self._mean.copy()))
+        return {
+            "parameters": {name: tensor.clone() for name, tensor in parameters.items()},
+            "variance": self._variance,
+            "generation": self._generation,
+            "learning_rate": self.learning_rate,
+            "seed": self._seed,
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly built agent of the same definition to a captured state; raises ValueError where it is of another network."""
+        self._mean = self._layout.join(state["parameters"]).numpy()
+        self._variance = np.array(state["variance"], np.float64)
+        self._generation, self._seed = int(state["generation"]), int(state["seed"])
+        self.learning_rate = float(state["learning_rate"])
+        self._changed()
+
+    # Private
+
+    @property
+    def _deviation(self) -> float:
+        return float(np.sqrt(self._variance.mean()))
+
+    def _towards(self, elites: Array) -> None:
+        """Moves mean and variance to those of the elites [n, D] and the added variance, all the way or a part of it."""
+        chosen, rate = elites.astype(np.float64), self.learning_rate
+        variance = chosen.var(0) + added_variance(self._hyper, self._generation)
+        self._mean = (1 - rate) * self._mean + rate * chosen.mean(0)
+        self._variance = (1 - rate) * self._variance + rate * variance
+
+    def _changed(self) -> None:
+        """Draws the candidates [P, D] of the distribution."""
+        normal = derive_generator(self._seed, "agent/population", self._generation).standard_normal(
+            (self._hyper.population_size, self._layout.size)
+        )
+        self._population = (self._mean + np.sqrt(self._variance) * normal).astype(np.float32)
+        self._greedy = self._layout.split_array(self._mean.astype(np.float32))
+        self._playing = None
+
+    def _raw(self, outputs: Array) -> Array:
+        raw: Array = outputs.argmax(-1) if self._discrete else np.tanh(outputs)
+        return raw
+
+
+def build(parameters: CemParameters, context: AgentContext) -> Cem:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    return Cem(parameters, context)

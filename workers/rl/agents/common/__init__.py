@@ -1,0 +1,1 @@
+"""Mathematics that several algorithms share: losses, policies, optimisers, normalisation, returns."""

@@ -1,0 +1,137 @@
+"""What the shell of `workers.rl.agents.shells.replay_agent` asks of an agent's mathematics: pure functions of a state and a batch.
+
+N samples of a batch, R values of a report. The learning state of an algorithm is a named tuple of tensors; `update` maps it and a batch to
+the next one and has no effect, so it runs as it stands, compiled, or stacked over seeds.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workers.acceleration.update_runner import Gradient
+from workers.core.types import Array
+from workers.rl.agents.common.learning_state import Layouts
+from workers.rl.networks.parameter_layout import Parameters
+
+S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
+
+
+class Batch(NamedTuple):
+    """Transitions to learn from."""
+
+    observation: Tensor
+    """[N, ...]"""
+    action: Tensor
+    """Raw [N, ...]: int64 counted from 0, or float32 in [-1, 1] per dimension."""
+    reward: Tensor
+    """float32 [N]: discounted sum over the n steps."""
+    next_observation: Tensor
+    """[N, ...]: behind the n steps, or where the episode ended before."""
+    discount: Tensor
+    """float32 [N]: of the value of `next_observation`; 0 where the episode terminated within the steps."""
+    weight: Tensor
+    """float32 [N]: importance weights; ones where sampling is uniform."""
+    noise: tuple[Tensor, ...]
+    """Random numbers that the algorithm asked for."""
+
+
+def bootstrapped(batch: Batch, value: Tensor) -> Tensor:
+    """Returns reward + discount * value float32 [N]; the reward alone where the discount is 0, even where the value is no number."""
+    return batch.reward + (batch.discount * value).masked_fill(batch.discount == 0, 0.0)
+
+
+class Updated(NamedTuple, Generic[S]):
+    """What an update returns."""
+
+    state: S
+    report: Tensor
+    """[R]: the values of `report_names`."""
+    error: Tensor
+    """float32 [N]: size of each sample's error; its priority."""
+
+
+class Acting(Protocol[S_co]):
+    """What the mathematics of every definition has: a state, a named tuple, and a policy in one of its fields."""
+
+    @property
+    def report_names(self) -> tuple[str, ...]:
+        """Series name of each value of a report; losses begin with `loss/`."""
+        ...
+
+    @property
+    def layouts(self) -> Layouts:
+        """Layout of each vector of parameters in the state, by field."""
+        ...
+
+    @property
+    def actor(self) -> str:
+        """Field of the state whose parameters act."""
+        ...
+
+    def start(self, generator: torch.Generator) -> S_co:
+        """Returns the state before the first update, on the CPU."""
+        ...
+
+    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
+        """Returns raw actions [N, ...]; without noise the greedy ones."""
+        ...
+
+    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+        """Returns what `act` does, on the CPU for few rows; `None` where there is no such way."""
+        ...
+
+
+class Algorithm(Acting[S], Protocol[S]):
+    """The mathematics of one definition that learns from a replay memory: pure functions."""
+
+    def update(self, gradient: Gradient, state: S, batch: Batch) -> Updated[S]:
+        """Returns the state after one update."""
+        ...
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
+        """Returns the random numbers of updates, float32 [updates, ...] each, for a shape of (updates, N)."""
+        ...
+
+    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers for exploring actions, float32 [count, ...] each; none where an explorer does it all."""
+        ...
+
+
+Update = Callable[..., Updated[Any]]
+"""(gradient, state, batch) -> what `Algorithm.update` returns."""
+
+
+@runtime_checkable
+class Cyclic(Protocol):
+    """An algorithm whose updates are not all alike, such as one that moves its policy less often than its critics.
+
+    Which one is next is told by counting them outside, so each stays pure and compiles without a branch; `torch.where` would compute both.
+    """
+
+    @property
+    def cycle(self) -> tuple[Update, ...]:
+        """Consecutive updates; behind the last comes the first again."""
+        ...
+
+
+def cycle_of(algorithm: Algorithm[Any]) -> tuple[Update, ...]:
+    """Returns the updates of an algorithm in turn: number i, counted from 0, is made by entry i modulo their number."""
+    return algorithm.cycle if isinstance(algorithm, Cyclic) else (algorithm.update,)
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """An algorithm that does something between some of its updates which costs nothing, such as letting one network be another's copy."""
+
+    def between(self, state: Any, updates: int) -> Any:
+        """Returns the state after so many updates. No arithmetic: that would stand in compiled code, and be done with every update."""
+        ...
+
+
+def between_of(algorithm: Algorithm[Any]) -> Callable[[Any, int], Any]:
+    """Returns what an algorithm does between its updates: a function of the state, and of the number of updates made."""
+    return algorithm.between if isinstance(algorithm, Paced) else lambda state, _: state

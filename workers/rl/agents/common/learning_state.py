@@ -1,0 +1,78 @@
+"""The learning state of an agent: a named tuple of tensors, or of such tuples, that an update replaces."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from workers.core.types import StateTree
+from workers.rl.agents.common.adam import AdamState
+from workers.rl.agents.common.rmsprop import RmspropState
+from workers.rl.networks.parameter_layout import Layout
+
+S = TypeVar("S")
+
+Layouts = Mapping[str, Layout]
+"""Layout of each field of a state that is a vector of parameters, by the field's name."""
+
+
+def map_tensors(function: Callable[..., Tensor], *states: S) -> S:
+    """Returns a state of the same kind whose tensors are `function` of those that stand at the same place in each of `states`."""
+    first: Any = states[0]
+    if isinstance(first, Tensor):
+        return cast("S", function(*states))
+    every: tuple[Any, ...] = states
+    fields = (map_tensors(function, *parts) for parts in zip(*every, strict=True))
+    result: S = type(first)(*fields) if hasattr(first, "_fields") else tuple(fields)  # type: ignore[assignment]
+    return result
+
+
+def learning_rates(state: Any) -> list[Tensor]:
+    """Returns the step size of each of a state's optimisers, in order."""
+    if isinstance(state, AdamState | RmspropState):
+        return [state.learning_rate]
+    return [] if isinstance(state, Tensor) else [rate for field in state for rate in learning_rates(field)]
+
+
+def with_learning_rates(state: S, rates: Iterator[Tensor]) -> S:
+    """Returns the state with other step sizes, taken from `rates` in order."""
+    if isinstance(state, AdamState | RmspropState):
+        return cast("S", state._replace(learning_rate=next(rates)))
+    if isinstance(state, Tensor):
+        return state
+    result: S = type(state)(*(with_learning_rates(field, rates) for field in state))  # type: ignore[attr-defined]
+    return result
+
+
+def state_tree(state: Any, layouts: Layouts) -> StateTree:
+    """Returns what a snapshot stores of a state: parameters by name, all else by field."""
+    return {name: _tree(getattr(state, name), layouts.get(name)) for name in state._fields}
+
+
+def load_state(template: S, tree: StateTree, layouts: Layouts) -> S:
+    """Returns the stored state, on the devices of a state of the same agent.
+
+    Raises:
+        ValueError: If it is of another agent or another network.
+    """
+    names: tuple[str, ...] = template._fields  # type: ignore[attr-defined]
+    if tree.keys() != set(names):
+        raise ValueError(f"the stored state is of another agent: it holds {sorted(tree)}, not {sorted(names)}")
+    loaded: S = type(template)(*(_loaded(getattr(template, name), tree[name], layouts.get(name)) for name in names))
+    return loaded
+
+
+def _tree(field: Any, layout: Layout | None) -> Any:
+    if not isinstance(field, Tensor):
+        return state_tree(field, {})
+    return field.clone() if layout is None else {name: part.clone() for name, part in layout.split(field).items()}
+
+
+def _loaded(template: Any, stored: Any, layout: Layout | None) -> Any:
+    if not isinstance(template, Tensor):
+        return load_state(template, stored, {})
+    value = torch.as_tensor(stored) if layout is None else layout.join(stored)
+    if value.shape != template.shape:
+        raise ValueError(f"a stored tensor of shape {tuple(value.shape)} does not fit one of shape {tuple(template.shape)}")
+    return value.to(template.device, template.dtype, copy=True)

@@ -1,0 +1,365 @@
+"""Action distributions of policies, as functions of a network's outputs. N samples, A outputs of the policy network.
+
+The learner's half works on tensors; acting draws in numpy, with random numbers that come in, so that they can be drawn many steps at once.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import Space, spaces
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from workers.core.types import Array
+from workers.rl.agents.common.action_encoding import DiscreteActions, no_actions
+from workers.rl.networks.parameter_layout import Parameters
+
+LOG_STD: Final = "policy.log_std"
+"""Name of the parameter that holds the logarithm of a Gaussian's standard deviation."""
+Floats = npt.NDArray[np.float32]
+Arrays = Mapping[str, Array]
+_HALF_LOG_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
+
+
+class Policy(Protocol):
+    """A family of distributions over raw actions, and how raw actions become actions of the space."""
+
+    @property
+    def outputs(self) -> int:
+        """A: what the policy network puts out per sample."""
+        ...
+
+    @property
+    def extra_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Parameters beside those of the network; they begin at 0."""
+        ...
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """Shape of one raw action."""
+        ...
+
+    @property
+    def raw_dtype(self) -> type[np.generic]:
+        """Dtype of raw actions."""
+        ...
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Returns the random numbers [*shape, A] for as many samples."""
+        ...
+
+    def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
+        """Returns raw actions [..., N, *raw_shape] of outputs and noise [..., N, A]; without noise the likeliest ones."""
+        ...
+
+    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+        """Returns what `sample` does, for tensors [N, A]."""
+        ...
+
+    def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
+        """Returns the logarithm of probability or density float32 [N] of raw actions."""
+        ...
+
+    def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
+        """Returns float32 [N]."""
+        ...
+
+    def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
+        """Returns the Kullback-Leibler divergence KL(old || new) float32 [N] of two policies, given by parameters and outputs."""
+        ...
+
+    def to_space(self, raw: Array) -> Array:
+        """Returns actions of the space, within its bounds."""
+        ...
+
+    def tensor_to_space(self, raw: Tensor) -> Tensor:
+        """Returns what `to_space` does, for tensors."""
+        ...
+
+    def from_space(self, action: Array) -> Array:
+        """Returns the raw actions that stand for actions of the space."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical(DiscreteActions):
+    """One of n actions; the outputs are logits."""
+
+    extra_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
+
+    @property
+    def outputs(self) -> int:
+        """A logit per action."""
+        return self.count
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Returns Gumbel noise float64 [*shape, A]: one number per logit, whatever the logits are."""
+        return generator.gumbel(size=(*shape, self.outputs))
+
+    def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
+        """Returns int64 [..., N], by the Gumbel-max trick."""
+        del parameters
+        raw: Array = (outputs if noise is None else outputs + noise).argmax(-1)
+        return raw
+
+    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+        """Returns int64 [N], by the Gumbel-max trick."""
+        del parameters
+        return (outputs if noise is None else outputs + noise).argmax(-1)
+
+    def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
+        """Returns float32 [N]."""
+        del parameters
+        return outputs.log_softmax(1).gather(1, raw.unsqueeze(1)).squeeze(1)
+
+    def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
+        """Returns float32 [N]."""
+        del parameters
+        logs = outputs.log_softmax(1)
+        return -(logs.exp() * logs).sum(1)
+
+    def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
+        """Returns float32 [N]."""
+        before, after = old[1].log_softmax(1), new[1].log_softmax(1)
+        return (before.exp() * (before - after)).sum(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Independent categorical components; the outputs are their logits one after the other. K components."""
+
+    space: spaces.MultiDiscrete
+    counts: tuple[int, ...]
+    raw_dtype: ClassVar[type[np.generic]] = np.int64
+    extra_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
+
+    @property
+    def outputs(self) -> int:
+        """Logits of all components."""
+        return sum(self.counts)
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """Flat."""
+        return (len(self.counts),)
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Returns Gumbel noise float64 [*shape, A]."""
+        return generator.gumbel(size=(*shape, self.outputs))
+
+    def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
+        """Returns int64 [..., N, K], by the Gumbel-max trick in each component."""
+        del parameters
+        scores, ends = outputs if noise is None else outputs + noise, np.cumsum((0, *self.counts)).tolist()
+        return np.stack([scores[..., begin:end].argmax(-1) for begin, end in pairwise(ends)], -1)
+
+    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+        """Returns int64 [N, K], by the Gumbel-max trick in each component."""
+        del parameters
+        scores = outputs if noise is None else outputs + noise
+        return torch.stack([part.argmax(-1) for part in torch.split(scores, list(self.counts), -1)], -1)
+
+    def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
+        """Returns float32 [N]: the sum over the components."""
+        del parameters
+        parts = zip(torch.split(outputs, list(self.counts), 1), torch.split(raw, 1, 1), strict=True)
+        return torch.cat([logits.log_softmax(1).gather(1, column) for logits, column in parts], 1).sum(1)
+
+    def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
+        """Returns float32 [N]: the sum over the components."""
+        del parameters
+        logs = self._logs(outputs)
+        return -(logs.exp() * logs).sum(1)
+
+    def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
+        """Returns float32 [N]: the sum over the components."""
+        before, after = self._logs(old[1]), self._logs(new[1])
+        return (before.exp() * (before - after)).sum(1)
+
+    def to_space(self, raw: Array) -> Array:
+        """Returns [N, *shape] of the space's dtype."""
+        space = self.space
+        return raw.reshape(-1, *space.shape).astype(space.dtype) + space.start
+
+    def tensor_to_space(self, raw: Tensor) -> Tensor:
+        """Returns [N, *shape] of the space's dtype."""
+        start = torch.as_tensor(self.space.start, device=raw.device)
+        return raw.view(-1, *self.space.shape).to(start.dtype) + start
+
+    def from_space(self, action: Array) -> Array:
+        """Returns int64 [N, K]."""
+        return (action - self.space.start).reshape(-1, len(self.counts)).astype(np.int64)
+
+    def _logs(self, outputs: Tensor) -> Tensor:
+        return torch.cat([part.log_softmax(1) for part in torch.split(outputs, list(self.counts), 1)], 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Bernoulli:
+    """Independent bits; the outputs are the logits of ones."""
+
+    space: spaces.MultiBinary
+    raw_dtype: ClassVar[type[np.generic]] = np.float32
+    extra_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
+
+    @property
+    def outputs(self) -> int:
+        """Bits of one action."""
+        return math.prod(self.space.shape)
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """Flat."""
+        return (self.outputs,)
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Returns logistic noise float64 [*shape, A]."""
+        return generator.logistic(size=(*shape, self.outputs))
+
+    def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
+        """Returns zeros and ones float32 [..., N, A]: a bit is 1 where the sum of logit and logistic noise is above 0."""
+        del parameters
+        return ((outputs if noise is None else outputs + noise) > 0).astype(np.float32)
+
+    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+        """Returns zeros and ones float32 [N, A]."""
+        del parameters
+        return ((outputs if noise is None else outputs + noise) > 0).float()
+
+    def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
+        """Returns float32 [N]: the sum over the bits."""
+        del parameters
+        return (raw * outputs - softplus(outputs)).sum(1)
+
+    def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
+        """Returns float32 [N]: the sum over the bits."""
+        del parameters
+        return (softplus(outputs) - outputs.sigmoid() * outputs).sum(1)
+
+    def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
+        """Returns float32 [N]: the sum over the bits."""
+        before, after = old[1], new[1]
+        return (before.sigmoid() * (before - after) - softplus(before) + softplus(after)).sum(1)
+
+    def to_space(self, raw: Array) -> Array:
+        """Returns int8 [N, *shape]."""
+        return raw.astype(np.int8).reshape(-1, *self.space.shape)
+
+    def tensor_to_space(self, raw: Tensor) -> Tensor:
+        """Returns int8 [N, *shape]."""
+        return raw.to(torch.int8).view(-1, *self.space.shape)
+
+    def from_space(self, action: Array) -> Array:
+        """Returns float32 [N, A]."""
+        return action.reshape(-1, self.outputs).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """Independent normal distributions; the outputs are means, the standard deviations are parameters of their own.
+
+    Raw actions are unbounded. Between finite bounds a raw -1 stands for the lower one and a raw 1 for the upper one; what lies outside is
+    clipped on its way to the environment, while the learner keeps the raw action, whose density is the right one.
+    """
+
+    space: spaces.Box
+    low: Array
+    high: Array
+    centre: Array
+    half: Array
+    raw_dtype: ClassVar[type[np.generic]] = np.float32
+
+    @property
+    def outputs(self) -> int:
+        """Numbers in one action."""
+        return int(self.low.size)
+
+    @property
+    def extra_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The logarithms of the standard deviations."""
+        return {LOG_STD: (self.outputs,)}
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """Flat."""
+        return (self.outputs,)
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Returns standard normal noise float32 [*shape, A]."""
+        return generator.standard_normal((*shape, self.outputs), dtype=np.float32)
+
+    def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
+        """Returns float32 [..., N, A]."""
+        if noise is None:
+            return outputs
+        raw: Array = outputs + np.exp(parameters[LOG_STD])[..., None, :] * noise
+        return raw
+
+    def sample_tensor(self, parameters: Parameters, outputs: Tensor, noise: Tensor | None) -> Tensor:
+        """Returns float32 [N, A]."""
+        return outputs if noise is None else outputs + parameters[LOG_STD].exp() * noise
+
+    def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
+        """Returns float32 [N]."""
+        log_std = parameters[LOG_STD]
+        z = (raw - outputs) * (-log_std).exp()
+        return -(0.5 * z.square() + log_std + _HALF_LOG_TWO_PI).sum(1)
+
+    def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
+        """Returns float32 [N]."""
+        return (parameters[LOG_STD] + 0.5 + _HALF_LOG_TWO_PI).sum().expand(outputs.shape[0])
+
+    def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
+        """Returns float32 [N]."""
+        before, after = old[0][LOG_STD], new[0][LOG_STD]
+        ratio = (2 * (before - after)).exp()
+        distance = ((old[1] - new[1]) * (-after).exp()).square()
+        return (after - before + 0.5 * (ratio + distance - 1)).sum(1)
+
+    def to_space(self, raw: Array) -> Array:
+        """Returns [N, *shape] of the space's dtype, clipped to its bounds."""
+        actions: Array = np.clip(self.centre + self.half * raw, self.low, self.high).astype(self.space.dtype)
+        return actions.reshape(-1, *self.space.shape)
+
+    def tensor_to_space(self, raw: Tensor) -> Tensor:
+        """Returns [N, *shape] of the space's dtype, clipped to its bounds."""
+        tensors = (torch.as_tensor(array, device=raw.device) for array in (self.centre, self.half, self.low, self.high))
+        centre, half, low, high = tensors
+        actions = torch.minimum(torch.maximum(centre + half * raw, low), high)
+        return actions.view(-1, *self.space.shape).to(_torch_dtype(self.space.dtype))
+
+    def from_space(self, action: Array) -> Array:
+        """Returns float32 [N, A]."""
+        return ((action.reshape(-1, self.outputs) - self.centre) / self.half).astype(np.float32)
+
+
+def policy_for(space: Space[Any], agent: str = "ppo") -> Policy:
+    """Returns the policy of an action space.
+
+    Raises:
+        DefinitionError: If there is none; it names the agent.
+    """
+    match space:
+        case spaces.Discrete():
+            return Categorical(int(space.n), int(space.start))
+        case spaces.MultiDiscrete():
+            return Product(space, tuple(space.nvec.reshape(-1).tolist()))
+        case spaces.MultiBinary():
+            return Bernoulli(space)
+        case spaces.Box() if np.issubdtype(space.dtype, np.floating):
+            low, high = (bound.reshape(-1).astype(np.float32) for bound in (space.low, space.high))
+            bounded = np.isfinite(low) & np.isfinite(high) & (high > low)
+            below, above = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+            centre, half = (below / 2 + above / 2).astype(np.float32), (above / 2 - below / 2).astype(np.float32)
+            return Gaussian(space, low, high, centre, half)
+    raise no_actions(space, agent, "a Discrete, MultiDiscrete, MultiBinary or a floating Box")
+
+
+def _torch_dtype(dtype: Any) -> torch.dtype:
+    return torch.from_numpy(np.zeros(0, dtype)).dtype

@@ -1,0 +1,123 @@
+"""What the agents of action values have in common: a state, one step of it, and how memory, explorer and schedule follow from a definition.
+
+N samples of a batch, A actions, P parameters. The mathematics of each is in a file of its own: `dqn`, `c51`, `iqn`, `rainbow`, `drqn`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from palestra.contract.agents.q_learning import QLearningParameters
+from workers.acceleration.update_runner import Gradient
+from workers.core.rng import derive_generator
+from workers.core.types import AgentContext, Array, LearnSchedule
+from workers.rl.agents.common.action_encoding import DiscreteActions
+from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
+from workers.rl.agents.common.algorithm import Algorithm, Updated
+from workers.rl.agents.common.learning_state import Layouts
+from workers.rl.agents.shells.replay_agent import ReplayParts
+from workers.rl.exploration.epsilon_greedy import LinearEpsilonGreedy
+from workers.rl.memory.replay import Replay
+from workers.rl.memory.sampling_rules import Prioritized
+from workers.rl.networks.parameter_layout import Layout, Parameters
+
+
+class QState(NamedTuple):
+    """What an update replaces."""
+
+    parameters: Tensor
+    """float32 [P]: theta."""
+    targets: Tensor
+    """float32 [P]: theta of the target network."""
+    optimizer: AdamState
+
+
+@dataclass(frozen=True)
+class QLearning(ABC):
+    """Base of the algorithms: everything but targets and losses."""
+
+    network: Any
+    hyper: Any
+    layout: Layout = field(init=False)
+    actor: ClassVar[str] = "parameters"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", Layout(self.network.shapes()))
+
+    @property
+    def layouts(self) -> Layouts:
+        """Of both networks."""
+        return {"parameters": self.layout, "targets": self.layout}
+
+    def start(self, generator: torch.Generator) -> QState:
+        """Returns the state before the first update."""
+        vector = self.layout.join(self.network.initial_uniform(generator))
+        return QState(vector, vector, adam_start(vector, self.hyper.learning_rate))
+
+    @abstractmethod
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Any) -> Tensor:
+        """Returns what is learnt."""
+
+    @abstractmethod
+    def loss(self, parameters: Parameters, batch: Any, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the loss []; the mean value of the actions taken [], and the size of each sample's error [N]."""
+
+    def update(self, gradient: Gradient, state: QState, batch: Any) -> Updated[QState]:
+        """Makes one step on the loss."""
+        split = self.layout.split
+        td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
+        slope, loss, (value, error) = gradient(lambda theta: self.loss(split(theta), batch, td_targets), state.parameters)
+        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
+        parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=self.hyper.adam_epsilon)
+        return Updated(QState(parameters, state.targets, optimizer), torch.stack((loss, value, norm)), error)
+
+    def between(self, state: QState, updates: int) -> QState:
+        """Copies the online network to the target network after every so many updates."""
+        return state._replace(targets=state.parameters) if updates % self.hyper.target_update_every == 0 else state
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
+        """Returns the noise of an update's three evaluations of noisy networks, float32 [updates, noise_size] each; else nothing.
+
+        That is epsilon of the online network, epsilon' of the target network, and epsilon'' of the online network as it chooses the next
+        action, each drawn anew for every update (Fortunato et al. 2018, equations 13 to 16).
+        """
+        size = self.network.noise_size
+        return tuple(generator.standard_normal((3, shape[0], size), np.float32)) if size else ()
+
+    def acting_noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
+        """Returns that of acting, float32 [count, noise_size]: the network is another one in each environment; else nothing."""
+        size = self.network.noise_size
+        return (generator.standard_normal((count, size), np.float32),) if size else ()
+
+
+def chosen(values: Tensor, action: Tensor) -> Tensor:
+    """Returns values[n, action[n]] [N, ...] of values [N, A, ...] and actions int64 [N]."""
+    index = action.reshape(-1, *[1] * (values.dim() - 1)).expand(-1, 1, *values.shape[2:])
+    return values.gather(1, index).squeeze(1)
+
+
+def replay_parts(
+    algorithm: Algorithm[Any], hyper: QLearningParameters, actions: DiscreteActions, memory: Replay, context: AgentContext
+) -> ReplayParts:
+    """Returns what the shell of an agent is made of."""
+    explorer = LinearEpsilonGreedy(
+        start=hyper.epsilon_start,
+        end=hyper.epsilon_end,
+        decay_steps=hyper.epsilon_decay_steps,
+        actions=actions.count,
+        generator=derive_generator(context.seed, "agent/explore"),
+    )
+    return ReplayParts(
+        algorithm=algorithm,
+        actions=actions,
+        memory=memory,
+        explorer=explorer,
+        schedule=LearnSchedule(hyper.train_every, hyper.updates_per_train, hyper.learning_starts),
+        batch_size=hyper.batch_size,
+        learning_rate=hyper.learning_rate,
+        prioritized=isinstance(memory.rule, Prioritized),
+    )

@@ -1,0 +1,85 @@
+"""Deep Q-network (Mnih et al. 2015) with double Q-learning (van Hasselt, Guez & Silver 2016).
+
+By options with dueling streams (Wang et al. 2016), noisy layers (Fortunato et al. 2018), n-step returns (Sutton 1988) and prioritized
+replay (Schaul et al. 2016): the first two are in the network, the last two in the memory. N samples of a batch, A actions, P parameters.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+from torch.nn.functional import huber_loss, mse_loss
+
+from palestra.contract.agents import DqnParameters
+from workers.core.types import AgentContext, Array
+from workers.rl.agents.common.action_encoding import discrete_actions
+from workers.rl.agents.common.algorithm import Batch, bootstrapped
+from workers.rl.agents.common.q_learning import QLearning, replay_parts
+from workers.rl.agents.common.replay_memory import replay_memory
+from workers.rl.agents.shells.replay_agent import ReplayAgent
+from workers.rl.networks.action_values import ActionValues, action_values
+from workers.rl.networks.parameter_layout import Parameters
+
+
+@dataclass(frozen=True)
+class Dqn(QLearning):
+    """The mathematics of one definition."""
+
+    network: ActionValues
+    hyper: DqnParameters
+    report_names: ClassVar[tuple[str, ...]] = ("loss/td", "q/mean", "gradient/norm")
+
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Batch) -> Tensor:
+        """Returns r + gamma Q_target(s', a') float32 [N].
+
+        a' is the best action by the target network (Mnih et al., algorithm 1), or by the online one (van Hasselt et al., equation 4).
+        """
+        _, of_target, of_choice = batch.noise or (None, None, None)
+        next_values = self.network(targets, batch.next_observation, of_target)
+        if self.hyper.double:
+            best = self.network(parameters, batch.next_observation, of_choice).argmax(1)
+            value = next_values.gather(1, best.unsqueeze(1)).squeeze(1)
+        else:
+            value = next_values.amax(1)
+        return bootstrapped(batch, value)
+
+    def loss(self, parameters: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the mean weighted loss on the temporal-difference error []; the mean value of the actions taken [], the errors [N]."""
+        values = self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None)
+        value = values.gather(1, batch.action.unsqueeze(1)).squeeze(1)
+        error = huber_loss if self.hyper.loss == "huber" else mse_loss
+        each = error(value, td_targets, reduction="none")
+        return (each * batch.weight).mean(), (value.mean(), (value - td_targets).abs())
+
+    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
+        """Returns the actions int64 [N] of highest value."""
+        return self.network(parameters, observation, *noise).argmax(1)
+
+    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+        """Returns the actions int64 [N] of highest value."""
+        values = self.network.forward_numpy(parameters, observation, *noise)
+        return None if values is None else values.argmax(-1)
+
+
+def build(parameters: DqnParameters, context: AgentContext) -> ReplayAgent:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    actions = discrete_actions(context.action_space, "dqn")
+    network = action_values(
+        context.observation_space,
+        actions.count,
+        hidden=parameters.hidden_sizes,
+        activation=parameters.activation,
+        dueling=parameters.dueling,
+        noisy=parameters.noisy,
+    )
+    algorithm = Dqn(network, parameters)
+    memory = replay_memory(
+        parameters,
+        actions,
+        context,
+        n_step=parameters.n_step,
+        prioritized=parameters.prioritized,
+        hindsight=parameters.hindsight,
+    )
+    return ReplayAgent(replay_parts(algorithm, parameters, actions, memory, context), context)

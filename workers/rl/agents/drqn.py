@@ -1,0 +1,226 @@
+"""Deep recurrent Q-network (Hausknecht & Stone 2015, "Deep Recurrent Q-Learning for Partially Observable MDPs").
+
+Sequences begin at random places with a state of zeros (section 4.2, "bootstrapped random updates"); their first steps may only fill the
+state, without a gradient, before it is learnt from the rest (burn-in: Kapturowski et al. 2019, "Recurrent Experience Replay in Distributed
+Reinforcement Learning", section 3). N sequences of a batch, L steps, A actions, S numbers of a recurrent state.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import huber_loss, mse_loss
+
+from palestra.contract.agents import DrqnParameters
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, StateTree
+from workers.rl.agents.common.action_encoding import discrete_actions
+from workers.rl.agents.common.algorithm import Batch, bootstrapped
+from workers.rl.agents.common.q_learning import QLearning, replay_parts
+from workers.rl.agents.common.replay_memory import replay_memory
+from workers.rl.agents.shells.recurrent_state import RecurrentState
+from workers.rl.agents.shells.replay_agent import Drawn, ReplayAgent, ReplayParts
+from workers.rl.networks.action_values import Torso, torso_for
+from workers.rl.networks.mlp import Mlp
+from workers.rl.networks.nature_cnn import NatureCnn
+from workers.rl.networks.observation_encoding import Encoding
+from workers.rl.networks.parameter_layout import Parameters
+from workers.rl.networks.recurrent import Recurrent
+
+
+@dataclass(frozen=True)
+class RecurrentValues:
+    """Layers for each observation by itself, a recurrent layer, and a layer for the values."""
+
+    encoding: Encoding
+    torso: Torso
+    memory: Recurrent
+    head: Mlp
+    noise_size: ClassVar[int] = 0
+
+    def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
+        """Returns what the recurrent layer is given, float32 [N, F]."""
+        return self.torso(parameters, observation if isinstance(self.torso, NatureCnn) else self.encoding(observation))
+
+    def step(self, parameters: Parameters, observation: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the values [N, A] of observations [N, ...] after states [N, S], and the states after them."""
+        output, after = self.memory(parameters, self.features(parameters, observation), state)
+        return self.head(parameters, output), after
+
+    def values(self, parameters: Parameters, states: Tensor) -> Tensor:
+        """Returns the values [..., A] that the states [..., S] after an observation give."""
+        return self.head(parameters, states[..., : self.memory.units])
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shape of each parameter."""
+        return {**self.torso.shapes(), **self.memory.shapes(), **self.head.shapes()}
+
+    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Returns fresh parameters as `torch.nn` draws them."""
+        parts = (self.torso, self.memory, self.head)
+        return {name: tensor for part in parts for name, tensor in part.initial_uniform(generator).items()}
+
+
+class Sequences(NamedTuple):
+    """What is learnt from: consecutive steps of one environment each, [L, N, ...]."""
+
+    observation: Tensor
+    action: Tensor
+    reward: Tensor
+    next_observation: Tensor
+    discount: Tensor
+    """float32: of the value of `next_observation`; 0 where the episode terminated."""
+    begins: Tensor
+    """bool: an episode begins with this step."""
+    weight: Tensor
+    """float32: 1, or 0 where the entry is padding."""
+
+    def after(self, steps: int) -> "Sequences":
+        """Returns the sequences without so many first steps."""
+        return Sequences(*(column[steps:] for column in self))
+
+
+@dataclass(frozen=True)
+class Drqn(QLearning):
+    """The mathematics of one definition."""
+
+    network: RecurrentValues
+    hyper: DrqnParameters
+    report_names: ClassVar[tuple[str, ...]] = ("loss/td", "q/mean", "gradient/norm")
+
+    def states(self, parameters: Parameters, batch: Sequences) -> Tensor:
+        """Returns the states [L - burn-in, N, S] after each step that is learnt from; those of the burn-in pass no gradient on."""
+        network, warm = self.network, self.hyper.burn_in
+        length, count = batch.action.shape
+        inputs = network.features(parameters, batch.observation.flatten(0, 1)).reshape(length, count, -1)
+        state = network.memory.initial_state(count, inputs.device)
+        if warm:
+            state = network.memory.states(parameters, inputs[:warm], state, batch.begins[:warm])[-1].detach()
+        return network.memory.states(parameters, inputs[warm:], state, batch.begins[warm:])
+
+    def next_values(self, parameters: Parameters, batch: Sequences) -> Tensor:
+        """Returns Q of each step's own successor [L - burn-in, N, A], also where that is not the next observation of the sequence."""
+        states = self.states(parameters, batch)
+        successor = batch.next_observation[self.hyper.burn_in :].flatten(0, 1)
+        values, _ = self.network.step(parameters, successor, states.flatten(0, 1))
+        return values.reshape(*states.shape[:2], -1)
+
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Sequences) -> Tensor:
+        """Returns r + gamma Q_target(h', s', a') float32 [L - burn-in, N]; a' is the best by the online network where it is double."""
+        next_values = self.next_values(targets, batch)
+        best = (self.next_values(parameters, batch) if self.hyper.double else next_values).argmax(-1, keepdim=True)
+        learnt = batch.after(self.hyper.burn_in)
+        return bootstrapped(Batch(*learnt[:5], learnt.weight, ()), next_values.gather(-1, best).squeeze(-1))
+
+    def loss(self, parameters: Parameters, batch: Sequences, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the mean loss [] over the steps that count; the mean value of the actions taken [], and the mean errors [N]."""
+        learnt = batch.after(self.hyper.burn_in)
+        values = self.network.values(parameters, self.states(parameters, batch))
+        value = values.gather(-1, learnt.action.unsqueeze(-1)).squeeze(-1)
+        each = (huber_loss if self.hyper.loss == "huber" else mse_loss)(value, td_targets, reduction="none")
+        share = learnt.weight / learnt.weight.sum().clamp(min=1)
+        return (each * share).sum(), ((value * share).sum(), ((value - td_targets).abs() * learnt.weight).mean(0))
+
+    def act(self, parameters: Parameters, observation: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
+        """Returns the best actions int64 [N] at the beginning of an episode; see `DrqnAgent.act`."""
+        del noise
+        state = self.network.memory.initial_state(observation.shape[0], observation.device)
+        return self.network.step(parameters, observation, state)[0].argmax(-1)
+
+    def act_arrays(self, parameters: Mapping[str, Array], observation: Array, noise: tuple[Array, ...]) -> Array | None:
+        """Returns nothing."""
+        del parameters, observation, noise
+        return None
+
+
+class DrqnAgent(ReplayAgent):
+    """Acts with a recurrent state for each environment and learns from sequences.
+
+    Args:
+        parts: What it is made of; the algorithm is a `Drqn`.
+        context: Seed, device and number of environments.
+    """
+
+    exportable = False
+    """One observation is not enough to act on."""
+
+    def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
+        super().__init__(parts, context)
+        self._drqn = cast("Drqn", parts.algorithm)
+        self._recurrent = RecurrentState(self._drqn.network.memory.state_size, context.num_envs)
+
+    @property
+    def collect_plan(self) -> CollectPlan:
+        """One vector step: where an episode ended must be known before the next action."""
+        return CollectPlan(vector_steps=1)
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns actions [B, ...]; greedy ones count for the recurrent state once `observe_evaluation` says that they were carried out."""
+        before = self._recurrent.before(len(observation), explore=explore)
+        with torch.inference_mode():
+            values, after = self._drqn.network.step(self.named_parameters(), self._tensor(observation), self._tensor(before))
+            raw: Array = values.argmax(-1).cpu().numpy()
+        self._recurrent.after(after.cpu().numpy(), explore=explore)
+        return self.explored(raw) if explore else self._parts.actions.to_space(raw)
+
+    def observe(self, experience: Experience) -> None:
+        """Copies the transitions into the memory, and forgets what was remembered where an episode ended."""
+        super().observe(experience)
+        if self._training.on:
+            self._recurrent.training_ended(experience.terminated[-1] | experience.truncated[-1])
+
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Forgets what was remembered there, too; see `ReplayAgent.episodes_lost`."""
+        super().episodes_lost(lost)
+        self._recurrent.training_ended(lost)
+
+    def observe_evaluation(
+        self, observation: Array, reward: Array, terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+    ) -> None:
+        """Hears of a step of an evaluation; `reset` bool [B] says where the episode is over, or given up."""
+        del observation, reward, terminated
+        self._recurrent.evaluation_stepped(reset)
+
+    def batches(self, updates: int) -> Iterator[Drawn]:
+        """Yields the batches of a call to `learn`, of sequences; see `ReplayAgent.batches`."""
+        size, length = self._parts.batch_size, self._drqn.hyper.sequence_length
+        if not self._training.on or len(self.memory) < size:
+            return
+        for _ in range(updates):
+            sample = self.memory.sample_sequences(1, size, length)
+            columns = (self._tensor(column[0]).transpose(0, 1) for column in (*sample[:6], sample.valid.astype(np.float32)))
+            batch: Any = Sequences(*columns)
+            yield Drawn(batch, np.zeros(0, np.int64))
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which nothing is stored and nothing learnt; what an earlier evaluation remembered is forgotten."""
+        self._recurrent.evaluation_begins()
+        return super().eval_mode()
+
+    def acting_module(self) -> Any:
+        """Raises TypeError: one observation is not enough to act on."""
+        raise TypeError("the agent drqn cannot be exported: it acts on all observations of an episode, an exported module on one")
+
+    def state_dict(self) -> StateTree:
+        """Returns everything but the memory."""
+        return {**super().state_dict(), "recurrent": self._recurrent.state_dict()}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly built agent of the same definition to a captured state."""
+        super().load_state_dict(state)
+        self._recurrent.load_state_dict(state["recurrent"])
+
+
+def build(parameters: DrqnParameters, context: AgentContext) -> DrqnAgent:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    actions = discrete_actions(context.action_space, "drqn")
+    encoding, torso = torso_for(context.observation_space, parameters.hidden_sizes, parameters.activation)
+    memory = Recurrent("memory", torso.outputs, parameters.memory_units, parameters.cell)
+    network = RecurrentValues(encoding, torso, memory, Mlp("q", (memory.outputs, actions.count)))
+    algorithm: Any = Drqn(network, parameters)  # as any algorithm but for its batches, which are sequences
+    stored = replay_memory(parameters, actions, context)
+    return DrqnAgent(replay_parts(algorithm, parameters, actions, stored, context), context)

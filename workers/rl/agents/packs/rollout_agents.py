@@ -1,0 +1,190 @@
+"""What the rollout agents of a pack do as one, beside the forward pass and the update.
+
+m agents that have not left, B environments of each, T vector steps, N samples of a batch.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from workers.core.protocols import Memory
+from workers.core.types import Array, Experience, LearnReport
+from workers.rl.agents.common.actor_critic import Batch
+from workers.rl.agents.common.advantages import ends_of, generalised
+from workers.rl.agents.shells.learning import rows_of
+from workers.rl.agents.shells.rollout_agent import RolloutAgent
+from workers.rl.exploration.random_blocks import JoinedBlocks
+
+
+class RolloutsTogether:
+    """Acts for all; each agent keeps its own rollout, and shuffles it with its own generator.
+
+    Args:
+        agents: Of one definition.
+    """
+
+    phase = 0
+
+    def __init__(self, agents: Sequence[RolloutAgent]) -> None:
+        self._every = self._agents = list(agents)
+        self.some_may_wait = agents[0].parts.target_kl is not None
+        self.memories: Sequence[Memory] = [agent.memory for agent in agents]
+        self._draws: JoinedBlocks | None = None
+        self._raw: list[Array] = []
+        self._go_on = np.ones(len(agents), np.bool_)
+        """Which agents learn in the present pass, bool [m]."""
+        self._reports: list[tuple[Tensor, npt.NDArray[np.bool_]]] = []
+        """Reports [m, R], and whose."""
+
+    def keep(self, live: Sequence[int]) -> None:
+        """Says which agents are in the pack from now on."""
+        self.settle()
+        self._agents = [self._every[index] for index in live]
+        self._draws = None
+
+    def settle(self) -> None:
+        """Brings the agents up to date: before one is looked at."""
+        if self._draws is not None:
+            self._draws.settle()
+
+    def moved(self) -> None:
+        """Says that an agent was brought to another state."""
+        self._draws = None
+
+    def episodes_lost(self, index: int, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments of an agent, bool [B], the next experience does not continue the last."""
+        self._every[index].episodes_lost(lost)
+
+    # Acting
+
+    def random_actions(self, count: int) -> Array | None:
+        """Returns nothing: all actions are drawn from the policies."""
+        del count
+        return None
+
+    def normalised(self, observation: Array) -> Array:
+        """Returns observations [m, B, ...] of a step of training as the policies take them."""
+        if not self._agents[0].normalisers.observes:
+            return observation
+        return np.stack([agent.met(own) for agent, own in zip(self._agents, observation, strict=True)])
+
+    def acting_noise(self, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""
+        if self._draws is None:
+            self._draws = JoinedBlocks([agent.draws for agent in self._agents])
+        draws = self._draws
+        draws.advance((len(self._agents) * count,))
+        return tuple(block[draws.at].reshape(len(self._agents), count, *block.shape[2:]) for block in draws.block)
+
+    def explored(self, raw: Array) -> Array:
+        """Returns the actions [m * B, ...] of the space that stand for raw ones [m, B, ...], which are kept for the learners."""
+        self._raw.append(raw)
+        return self._agents[0].policy.to_space(raw.reshape(-1, *raw.shape[2:]))
+
+    # Learning
+
+    def observe(self, experience: Experience) -> None:
+        """Stores experience [T, m * B, ...]."""
+        raw, self._raw = np.stack(self._raw, 1), []
+        width = raw.shape[2]
+        for index, (agent, own) in enumerate(zip(self._agents, raw, strict=True)):
+            agent.acted(list(own))
+            agent.observe(experience.columns(slice(index * width, (index + 1) * width)))
+
+    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[Batch, Array | None]]:
+        """Yields batches of tensors [m, N, ...], and bool [m] which agents have one, where not all do; each is to be noted."""
+        first, device = self._agents[0], self._agents[0].device
+        if updates < 1 or not len(first.memory):
+            return
+        whole = self._prepared(state())
+        size = whole.advantage.shape[1]
+        count, limit = first.minibatches(size), first.parts.passes
+        self._go_on = np.ones(len(self._agents), np.bool_)
+        for done in range(0, min(updates, limit * count), count):
+            begin = len(self._reports)
+            for places, noise in self._pass(size, count)[: updates - done]:
+                batch = whole if places is None else _rows(whole, torch.from_numpy(places).to(device))
+                batch = batch._replace(noise=tuple(torch.from_numpy(part).to(device) for part in noise))
+                yield batch, None if self._go_on.all() else self._go_on
+            self._go_on = self._go_on & ~self._moved_too_far(begin)
+            if not self._go_on.any():
+                return
+
+    def note(self, report: Tensor, error: Tensor) -> None:
+        """Takes down what the update with the last batch gave: reports [m, R]."""
+        del error
+        self._reports.append((report, self._go_on))
+
+    def concluded(self) -> list[LearnReport]:
+        """Returns for each agent the report on all updates noted since this was last asked."""
+        reports, self._reports = self._reports, []
+        if not reports:
+            return [LearnReport(0)] * len(self._agents)
+        values, noted = torch.stack([report for report, _ in reports]), np.stack([going for _, going in reports])
+        if noted.all():
+            return [LearnReport(len(reports), mean) for mean in rows_of(values.mean(0))]
+        counts = noted.sum(0).tolist()  # who goes no further never goes on again, so each has the first so many
+        return [LearnReport(count, rows_of(values[:count, index].mean(0))) for index, count in enumerate(counts)]
+
+    # Private
+
+    def _prepared(self, state: Any) -> Batch:
+        """Returns what is learnt from all rollouts, [m, T * B, ...]; see `OnPolicyMath.prepared`, of which this is the form for many."""
+        algorithm: Any = self._agents[0].algorithm
+        rollouts, device = [agent.taken() for agent in self._agents], self._agents[0].device
+        rollout = {name: np.concatenate([own[name] for own in rollouts], 1) for name in rollouts[0]}
+        ends = ends_of(rollout["terminated"], rollout["truncated"], rollout["active"])
+        foreign = self._by_agent(ends.foreign)
+        places = np.argsort(~foreign, axis=1, kind="stable")[:, : foreign.sum(1).max()]  # some have fewer: theirs are followed by others
+        rows = np.arange(len(rollouts))[:, np.newaxis]
+        successors = self._by_agent(rollout["next_observation"])[rows, places]
+        arrays = self._by_agent(rollout["observation"]), self._by_agent(rollout["action"]), successors
+        observation, action, others = (torch.from_numpy(array).to(device) for array in arrays)
+        with torch.no_grad():
+            log_probability, values, judged = torch.func.vmap(algorithm.judged)(state, observation, action, others)
+        beyond = np.zeros(foreign.shape, np.float32)
+        beyond[rows, places] = judged.cpu().numpy()
+        value, steps = self._by_step(values.cpu().numpy()), self._by_step(beyond)
+        advantage = generalised(rollout["reward"], value, steps[ends.foreign], ends, (algorithm.gamma, algorithm.trace))
+        weights, targets = (torch.from_numpy(self._by_agent(array)).to(device) for array in (advantage, advantage + value))
+        return Batch(observation, action, log_probability, weights, targets)
+
+    def _by_agent(self, array: Array) -> Array:
+        """Returns an array [T, m * B, ...] as [m, T * B, ...]."""
+        steps, members, rest = len(array), len(self._agents), array.shape[2:]
+        split = array.reshape(steps, members, -1, *rest).swapaxes(0, 1)
+        return np.ascontiguousarray(split).reshape(members, -1, *rest)
+
+    def _by_step(self, array: Array) -> Array:
+        """Returns an array [m, T * B] as [T, m * B]."""
+        members, width = len(array), self._agents[0].num_envs
+        return np.ascontiguousarray(array.reshape(members, -1, width).swapaxes(0, 1)).reshape(-1, members * width)
+
+    def _pass(self, size: int, count: int) -> list[tuple[Array | None, tuple[Array, ...]]]:
+        """Returns for each batch of a pass the places of its samples [m, N], `None` for all, and its noise; each agent draws its own."""
+        draws = [agent.shuffled(size, count) if on else None for agent, on in zip(self._agents, self._go_on, strict=True)]
+        spare = next(one for one in draws if one is not None)
+        orders, noise = zip(*(one or spare for one in draws), strict=True)
+        stacked_noise = [tuple(np.stack(parts) for parts in zip(*one, strict=True)) for one in zip(*noise, strict=True)]
+        places = [None] if orders[0] is None else np.array_split(np.stack(orders), count, 1)
+        return list(zip(places, stacked_noise, strict=True))
+
+    def _moved_too_far(self, begin: int) -> npt.NDArray[np.bool_]:
+        """Returns bool [m]: which policies moved further since report `begin` than another pass may follow."""
+        first = self._agents[0]
+        if first.parts.target_kl is None:
+            return np.zeros(len(self._agents), np.bool_)
+        kl = torch.stack([report for report, _ in self._reports[begin:]])[:, :, first.report_names.index("policy/kl")]
+        moved: npt.NDArray[np.bool_] = (kl.mean(0) > first.parts.target_kl).cpu().numpy()
+        return moved
+
+
+def _rows(whole: Batch, places: Tensor) -> Batch:
+    """Returns the samples at int64 [m, N] `places` of each agent."""
+    members = torch.arange(len(places), device=places.device).unsqueeze(1)
+    observation, action, log_probability, advantage, value_target = (column[members, places] for column in whole[:5])
+    return Batch(observation, action, log_probability, advantage, value_target)

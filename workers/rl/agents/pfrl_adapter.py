@@ -1,0 +1,259 @@
+"""Agents of other people's making: any object with the methods of a PFRL agent, as an agent of ours.
+
+Such an object decides by itself when it learns, inside its `observe`, and writes files of its own. Owns the copies that it is given, since
+it may keep references while our arrays are used again. Must not know what it learns or how.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.null_parts import NoMemory
+from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, OwnFiles, OwnFilesAt, StateTree
+from workers.rl.networks.torch_optimizers import optimizers_of
+
+_NEVER: Final = 2**62
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST_NAME: Final = 100
+_COMMON: Final = ("save", "load", "get_statistics", "eval_mode")
+_SERIAL: Final = ("act", "observe", *_COMMON)
+_BATCH: Final = ("batch_act", "batch_observe", *_COMMON)
+
+
+class ForeignAgent:
+    """An object with `act`, `observe`, `save`, `load`, `get_statistics` and `eval_mode` as an agent.
+
+    A snapshot holds what its `save` writes, so that its `load` can read the directory, and what else it offers: `state_dict` and
+    `load_state_dict` with a tree of state, else `save_snapshot` and `load_snapshot`, and its step counter `t`.
+
+    Args:
+        agent: The object.
+        num_envs: Environments of training.
+        batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of `act` and `observe`.
+        save_memory: Snapshots hold what the object's `save_snapshot` writes, in place of what its `save` writes.
+
+    Raises:
+        TypeError: If it lacks a method, which the message names.
+    """
+
+    report_names: tuple[str, ...] = ()
+    collect_plan = CollectPlan(vector_steps=1)
+    learn_schedule = LearnSchedule(every_env_steps=_NEVER, updates=1)
+    exportable = False
+    """Nothing is known of how the object acts."""
+    learns_by_itself = True
+    """It never reports an update."""
+
+    def __init__(self, agent: Any, *, num_envs: int, batch: bool, save_memory: bool = True) -> None:
+        check_methods(agent, batch=batch)
+        if num_envs != 1 and not batch:
+            raise ValueError(f"num_envs is {num_envs}: act and observe take one environment, batch_act and batch_observe take several")
+        self.wrapped = agent
+        self.memory = NoMemory()
+        self._batch = batch
+        self._save_memory = save_memory
+        self._choose = agent.batch_act if batch else agent.act
+        self._tell = agent.batch_observe if batch else agent.observe
+        self._held: list[Any] = [None] * num_envs
+        """The object's own copy of each running episode's newest observation: given to `observe`, then to `act`, so it is kept once."""
+        self._any_begun = True
+
+    @property
+    def exact(self) -> bool:
+        """Whether the object hands out all of its state, so that a resume can be bit-exact."""
+        return _offers(self.wrapped, "state_dict", "load_state_dict")
+
+    # Acting and learning
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Asks the object; whether it explores is up to its `eval_mode`."""
+        rows = self._newest(observation) if explore else list(observation.copy())
+        return np.array(self._choose(rows) if self._batch else [self._choose(rows[0])])
+
+    def observe(self, experience: Experience) -> None:
+        """Tells the object of each vector step in turn; it learns meanwhile, if it is its time."""
+        tell = self._tell_batch if self._batch else self._tell_one
+        for step in range(len(experience.reward)):
+            tell(experience, step)
+
+    def observe_evaluation(
+        self, observation: Array, reward: Array, terminated: npt.NDArray[np.bool_], reset: npt.NDArray[np.bool_]
+    ) -> None:
+        """Tells the object of a step of an evaluation, in its `eval_mode`: recurrent state is forgotten where episodes end.
+
+        Args:
+            observation: [B, ...]: the successor.
+            reward: float64 [B].
+            terminated: bool [B].
+            reset: bool [B]: the episode is over, or given up.
+        """
+        rows = list(observation.copy())
+        if self._batch:
+            self._tell(rows, reward.copy(), terminated.copy(), reset.copy())
+        else:
+            self._tell(rows[0], float(reward[0]), bool(terminated[0]), bool(reset[0]))
+
+    def learn(self, updates: int) -> LearnReport:
+        """Does nothing: the object learns by itself."""
+        del updates
+        return LearnReport(0)
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the first optimiser of torch among the object's attributes; not a number where it has none."""
+        return next((float(group["lr"]) for one in optimizers_of(self.wrapped) for group in one.param_groups), float("nan"))
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        for optimizer in optimizers_of(self.wrapped):
+            for group in optimizer.param_groups:
+                group["lr"] = value
+
+    def statistics(self) -> dict[str, Any]:
+        """Returns the pairs of `get_statistics` by name."""
+        return dict(self.wrapped.get_statistics())
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns the numbers of `get_statistics` as gauges `agent/<name>`; what no name of a series may hold becomes `_`."""
+        numbers = ((str(name), value) for name, value in self.statistics().items() if _is_number(value))
+        return {f"agent/{_NOT_IN_NAMES.sub('_', name)[:_LONGEST_NAME]}": float(value) for name, value in numbers}
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns the object's own context."""
+        context: AbstractContextManager[None] = self.wrapped.eval_mode()
+        return context
+
+    def acting_module(self) -> Any:
+        """Raises TypeError: nothing is known of how the object acts."""
+        raise TypeError(f"{type(self.wrapped).__name__} cannot be exported: only its own act knows how it acts")
+
+    # State
+
+    @property
+    def step(self) -> int | None:
+        """The object's attribute `t`, its count of env_steps; `None` where it has none, or where it is not for others to set.
+
+        Objects with an attribute `t_start`, such as PFRL's A2C, find their place in a rollout by `t` and must begin at their own 0.
+        """
+        if not hasattr(self.wrapped, "t") or hasattr(self.wrapped, "t_start"):
+            return None
+        return int(self.wrapped.t)
+
+    @step.setter
+    def step(self, value: int) -> None:
+        if self.step is not None:
+            self.wrapped.t = value
+
+    def state_dict(self) -> StateTree:
+        """Returns all that the object offers; its files are written when the snapshot is."""
+        agent, snapshots = self.wrapped, self._save_memory and self._has_snapshots()
+        state: StateTree = {"files": OwnFiles(agent.save_snapshot if snapshots else agent.save), "snapshot_files": snapshots}
+        if (step := self.step) is not None:
+            state["t"] = step
+        if self.exact:
+            state["state"] = agent.state_dict()
+        return state
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Gives the object back what `state_dict` found."""
+        files, agent = state["files"], self.wrapped
+        if "state" in state and self.exact:
+            agent.load_state_dict(state["state"])
+        elif isinstance(files, OwnFilesAt):
+            load = agent.load_snapshot if state.get("snapshot_files") and self._has_snapshots() else agent.load
+            load(files.directory)
+        if "t" in state:
+            self.step = state["t"]
+        self._held, self._any_begun = [None] * len(self._held), True
+
+    def load_parts(self, state: StateTree, parts: Sequence[str] | None) -> None:
+        """Gives the object some of what a snapshot holds, and nothing else.
+
+        Args:
+            state: What `state_dict` returned, read back.
+            parts: Names of attributes that have a file `<name>.pt` there, or of entries of its state; `None` takes its networks
+                (torch modules) without optimisers and counters.
+
+        Raises:
+            ValueError: If the snapshot or the object has no such part.
+        """
+        import torch  # noqa: PLC0415 - takes seconds to load, and an agent need not be made of it
+
+        directory = state["files"].directory
+        if "state" in state and self.exact:
+            self._load_entries(state["state"], parts)
+            return
+        names = tuple(name for name, value in vars(self.wrapped).items() if isinstance(value, torch.nn.Module)) if parts is None else parts
+        found = [name for name in names if (Path(directory) / f"{name}.pt").exists()] if parts is None else list(names)
+        if not found:
+            raise ValueError(f"resume_parts: {type(self.wrapped).__name__} has no torch module with a file in {directory}: name its parts")
+        for name in found:
+            self._load_attribute(Path(directory) / f"{name}.pt", name)
+
+    def _newest(self, observation: Array) -> list[Any]:
+        held = self._held
+        if self._any_begun:
+            self._any_begun = False
+            for index, row in enumerate(held):
+                if row is None:
+                    held[index] = observation[index].copy()
+        return held.copy()
+
+    def _tell_one(self, experience: Experience, step: int) -> None:
+        done, reset = experience.terminated.item(step), experience.truncated.item(step)
+        row = experience.next_observation[step, 0].copy()
+        self._held[0] = row
+        if done or reset:
+            self._held[0], self._any_begun = None, True
+        self._tell(row, experience.reward.item(step), done, reset)
+
+    def _tell_batch(self, experience: Experience, step: int) -> None:
+        terminated, truncated = experience.terminated[step].copy(), experience.truncated[step].copy()
+        rows = list(experience.next_observation[step].copy())
+        self._held = rows.copy()
+        over = (terminated | truncated).tolist()
+        if True in over:
+            self._any_begun = True
+            self._held = [None if ended else row for ended, row in zip(over, rows, strict=True)]
+        self._tell(rows, experience.reward[step].copy(), terminated, truncated)
+
+    def _load_entries(self, saved: Mapping[str, Any], parts: Sequence[str] | None) -> None:
+        import torch  # noqa: PLC0415 - as above
+
+        now = self.wrapped.state_dict()
+        names = [name for name, value in saved.items() if isinstance(value, dict | torch.Tensor) and not name.endswith("optimizer")]
+        wanted = names if parts is None else list(parts)
+        if missing := sorted(set(wanted) - set(saved)):
+            raise ValueError(f"resume_parts: the snapshot has no {missing}, it has {sorted(saved)}")
+        self.wrapped.load_state_dict({**now, **{name: saved[name] for name in wanted}})
+
+    def _load_attribute(self, path: Path, name: str) -> None:
+        import torch  # noqa: PLC0415 - as above
+
+        target = getattr(self.wrapped, name, None)
+        if target is None or not path.exists():
+            raise ValueError(f"resume_parts: {name!r} is no attribute of the agent that the snapshot has a file of")
+        target.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+
+    def _has_snapshots(self) -> bool:
+        return _offers(self.wrapped, "save_snapshot", "load_snapshot")
+
+
+def check_methods(agent: Any, *, batch: bool) -> None:
+    """Raises TypeError where an object lacks a method of an agent; the message names it."""
+    missing = [name for name in (_BATCH if batch else _SERIAL) if not callable(getattr(agent, name, None))]
+    if missing:
+        raise TypeError(f"agent: {type(agent).__name__} has no method {', '.join(missing)}; an agent of this function needs them all")
+
+
+def _offers(agent: Any, *names: str) -> bool:
+    return all(callable(getattr(agent, name, None)) for name in names)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -1,0 +1,115 @@
+"""Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation (Schulman et al. 2016).
+
+N transitions of a batch, P parameters.
+"""
+
+from typing import ClassVar, Final, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
+from workers.acceleration.update_runner import Gradient
+from workers.core.types import AgentContext
+from workers.rl.agents.common.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
+from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
+from workers.rl.agents.common.algorithm import Updated
+from workers.rl.agents.common.normalisers import Normalisers
+from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
+from workers.rl.networks.parameter_layout import Parameters
+
+REPORT_NAMES: Final = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "policy/kl", "policy/clip_fraction", "gradient/norm")
+ADAM_EPSILON: Final = 1e-5
+"""As in the reference implementation of the paper."""
+
+
+class PpoState(NamedTuple):
+    """What an update replaces."""
+
+    parameters: Tensor
+    """float32 [P]: theta, of policy and value network."""
+    optimizer: AdamState
+
+
+class Gathered(Protocol):
+    """What the loss needs of a batch; see `Batch`."""
+
+    @property
+    def log_probability(self) -> Tensor: ...
+    @property
+    def advantage(self) -> Tensor: ...
+    @property
+    def value_target(self) -> Tensor: ...
+
+
+def clipped_loss(
+    hyper: PpoParameters | RecurrentPpoParameters, batch: Gathered, log_probability: Tensor, value: Tensor, entropy: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Returns the negative of equation 9 [], and the first values of `REPORT_NAMES` [6]; mean over all samples.
+
+    The value loss is the squared error, without a half, as in equation 9, Stable-Baselines3, PFRL and tianshou.
+
+    Args:
+        hyper: Clipping range (epsilon) and coefficients (c1, c2).
+        batch: What was gathered.
+        log_probability: Of its actions by the present policy, in the shape of `batch.log_probability`.
+        value: Of its observations by the present value function, in the same shape.
+        entropy: Of the present policy, in the same shape.
+    """
+    advantage = batch.advantage
+    if hyper.normalize_advantages:
+        advantage = standardised(advantage)
+    log_ratio = log_probability - batch.log_probability
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1 - hyper.clip_range, 1 + hyper.clip_range)
+    policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()  # equation 7
+    value_loss = (value - batch.value_target).square().mean()
+    total = policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy.mean()
+    kl = (ratio - 1 - log_ratio).mean()  # never negative: http://joschu.net/blog/kl-approx.html
+    fraction = ((ratio - 1).abs() > hyper.clip_range).float().mean()
+    return total, torch.stack((total, policy_loss, value_loss, entropy.mean(), kl, fraction)).detach()
+
+
+class Ppo(OnPolicyMath[PpoParameters]):
+    """The mathematics of one definition."""
+
+    report_names: ClassVar[tuple[str, ...]] = REPORT_NAMES
+
+    def start(self, generator: torch.Generator) -> PpoState:
+        """Returns the state before the first update."""
+        vector = self.model.layout.join(self.model.initial(generator))
+        return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
+
+    def loss(self, parameters: Parameters, batch: Batch) -> tuple[Tensor, tuple[Tensor]]:
+        """Returns the clipped surrogate loss with value loss and entropy bonus [], and the values of `REPORT_NAMES` but the last [6]."""
+        policy = self.model.policy
+        outputs, value = self.model(parameters, batch.observation)
+        log_probability, entropy = policy.log_probability(parameters, outputs, batch.action), policy.entropy(parameters, outputs)
+        total, report = clipped_loss(self.hyper, batch, log_probability, value, entropy)
+        return total, (report,)
+
+    def update(self, gradient: Gradient, state: PpoState, batch: Batch) -> Updated[PpoState]:
+        """Makes a gradient step on a minibatch."""
+        slope, _, (report,) = gradient(lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters)
+        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
+        parameters, optimizer = adam(state.parameters, slope, state.optimizer, epsilon=ADAM_EPSILON)
+        return Updated(PpoState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage)
+
+
+def build(parameters: PpoParameters, context: AgentContext) -> RolloutAgent:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    model = actor_critic(context, "ppo", parameters.hidden_sizes, parameters.activation)
+    return RolloutAgent(
+        RolloutParts(
+            algorithm=Ppo(model, parameters, parameters.gamma, parameters.gae_lambda),
+            learning_rate=parameters.learning_rate,
+            vector_steps=parameters.rollout_steps,
+            passes=parameters.passes,
+            minibatch_size=parameters.minibatch_size,
+            target_kl=parameters.target_kl,
+            normalisers=Normalisers(
+                context, parameters.gamma, observations=parameters.normalize_observations, rewards=parameters.normalize_rewards
+            ),
+        ),
+        context,
+    )

@@ -1,0 +1,23 @@
+"""Rainbow (Hessel et al. 2018, "Rainbow: Combining Improvements in Deep Reinforcement Learning").
+
+The sum of six extensions of the deep Q-network, each of which stands in a place of its own:
+
+- the distribution of returns instead of their mean: `workers.rl.agents.c51` (Bellemare et al. 2017);
+- double Q-learning: the online network chooses a*, the target network gives its distribution (`Categorical.target`);
+- dueling streams that are joined atom by atom: `workers.rl.networks.dueling`; and noisy layers in both: `workers.rl.networks.noisy`;
+- returns over n steps: the target is R_t^(n) + gamma^n z (`workers.rl.memory.replay`);
+- prioritized replay, p proportional to the Kullback-Leibler divergence D(Phi d' || d): `rl.memory.sampling_rules`, `Categorical.loss`.
+"""
+
+from palestra.contract.agents import C51Parameters, RainbowParameters
+from workers.core.types import AgentContext
+from workers.rl.agents.c51 import categorical
+from workers.rl.agents.common.action_encoding import discrete_actions
+from workers.rl.agents.shells.replay_agent import ReplayAgent
+
+
+def build(parameters: RainbowParameters, context: AgentContext) -> ReplayAgent:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    actions = discrete_actions(context.action_space, "rainbow")
+    shared = {name: getattr(parameters, name) for name in RainbowParameters.model_fields if name != "name"}
+    return categorical(C51Parameters(**shared, double=True, dueling=True, noisy=True), actions, context)

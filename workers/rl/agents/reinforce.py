@@ -1,0 +1,94 @@
+"""REINFORCE: the policy gradient on whole episodes (Williams 1992), with returns to go and, where wanted, a learned baseline.
+
+N transitions of a rollout, P parameters.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from palestra.contract.agents import ReinforceParameters
+from workers.acceleration.update_runner import Gradient
+from workers.core.types import AgentContext, Array
+from workers.rl.agents.common.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
+from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
+from workers.rl.agents.common.advantages import discounted_sums, of_ended_episodes
+from workers.rl.agents.common.algorithm import Updated
+from workers.rl.agents.common.normalisers import Normalisers
+from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
+from workers.rl.networks.parameter_layout import Parameters
+
+
+class ReinforceState(NamedTuple):
+    """What an update replaces."""
+
+    parameters: Tensor
+    """float32 [P]: of policy and baseline."""
+    optimizer: AdamState
+
+
+class Reinforce(OnPolicyMath[ReinforceParameters]):
+    """The mathematics of one definition."""
+
+    report_names: ClassVar[tuple[str, ...]] = ("loss/total", "loss/policy", "loss/value", "policy/entropy", "gradient/norm")
+
+    def start(self, generator: torch.Generator) -> ReinforceState:
+        """Returns the state before the first update."""
+        vector = self.model.layout.join(self.model.initial(generator))
+        return ReinforceState(vector, adam_start(vector, self.hyper.learning_rate))
+
+    def prepared(self, state: Any, rollout: Mapping[str, Array]) -> Batch:
+        """Returns the transitions of the episodes that ended, with their returns to go; a time limit is an end like any other."""
+        active = rollout["active"]
+        ended = (rollout["terminated"] | rollout["truncated"]) & active
+        returns = discounted_sums(rollout["reward"] * active, ended | ~active, self.gamma)
+        wanted = np.flatnonzero(active & of_ended_episodes(ended))
+        columns = (
+            np.take(array.reshape(-1, *array.shape[2:]), wanted, 0) for array in (rollout["observation"], rollout["action"], returns)
+        )
+        observation, action, returned = (torch.from_numpy(column).to(state.parameters.device) for column in columns)
+        value = torch.zeros_like(returned)
+        if self.hyper.baseline:
+            with torch.no_grad():
+                value = self.model.values(self.named(state), observation)
+        return Batch(observation, action, torch.zeros_like(returned), returned - value, returned)
+
+    def loss(self, parameters: Parameters, batch: Batch) -> tuple[Tensor, tuple[Tensor]]:
+        """Returns the loss [], whose gradient is that of Williams, section 4: (r - b) d ln pi / d theta; and what is reported of it."""
+        hyper, policy, weight = self.hyper, self.model.policy, batch.advantage
+        if hyper.normalize_advantages:
+            weight = standardised(weight)
+        outputs, value = self.model(parameters, batch.observation)
+        policy_loss = -(policy.log_probability(parameters, outputs, batch.action) * weight).mean()
+        value_loss = (value - batch.value_target).square().mean()
+        entropy = policy.entropy(parameters, outputs).mean()
+        total = policy_loss - hyper.entropy_coefficient * entropy
+        if hyper.baseline:
+            total = total + hyper.value_coefficient * value_loss
+        return total, (torch.stack((total, policy_loss, value_loss, entropy)).detach(),)
+
+    def update(self, gradient: Gradient, state: ReinforceState, batch: Batch) -> Updated[ReinforceState]:
+        """Makes a gradient step on the episodes of a rollout."""
+        slope, _, (report,) = gradient(lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters)
+        slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)
+        parameters, optimizer = adam(state.parameters, slope, state.optimizer)
+        return Updated(ReinforceState(parameters, optimizer), torch.cat((report, norm.unsqueeze(0))), batch.advantage)
+
+
+def build(parameters: ReinforceParameters, context: AgentContext) -> RolloutAgent:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    model = actor_critic(context, "reinforce", parameters.hidden_sizes, parameters.activation)
+    return RolloutAgent(
+        RolloutParts(
+            algorithm=Reinforce(model, parameters, parameters.gamma, 1.0),
+            learning_rate=parameters.learning_rate,
+            episodes=parameters.episodes,
+            normalisers=Normalisers(
+                context, parameters.gamma, observations=parameters.normalize_observations, rewards=parameters.normalize_rewards
+            ),
+        ),
+        context,
+    )

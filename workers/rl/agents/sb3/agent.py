@@ -1,0 +1,167 @@
+"""Any algorithm of Stable-Baselines3 as an agent.
+
+It trains in its own `learn()`: the one loop that is not the engine's. Between two of its steps the engine ends the iteration of the first
+(`workers.rl.agents.sb3.environment`), so that recorder, evaluations, hooks, snapshots and orders work as for any agent.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+import stable_baselines3
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from palestra.contract.agents import Sb3Parameters
+from workers.core.errors import DefinitionError, NumericalFailureError
+from workers.core.null_parts import NoMemory
+from workers.core.protocols import Advance, Memory
+from workers.core.rng import derive_seed, generator_state, load_generator_state
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.rl.agents.sb3.arguments import algorithm_class, arguments_for
+from workers.rl.agents.sb3.environment import LoopCallback, LoopEnv, Stepper
+from workers.rl.agents.sb3.export_module import GreedyModule
+from workers.rl.agents.sb3.model_state import ReplayArrays, is_finite, load_model_state, model_state
+from workers.rl.agents.sb3.observations import Observations
+from workers.rl.agents.sb3.reports import Reports
+from workers.rl.envs.space_arrays import action_layout
+
+_SEED_BITS: Final = 31
+"""numpy's legacy generator takes no more than 32."""
+_NEVER: Final[Any] = None
+"""Logging has no interval; the library takes that, though its annotations do not say so."""
+
+_REFUSALS: Final = (AssertionError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
+
+
+class Sb3Agent:
+    """An algorithm of Stable-Baselines3.
+
+    It draws from the global generators, as the library does; they are seeded from the run's seed.
+
+    Args:
+        parameters: What to make.
+        context: Spaces, seed and device.
+
+    Raises:
+        DefinitionError: If the algorithm refuses its parameters or the spaces.
+    """
+
+    collect_plan = CollectPlan(vector_steps=1)
+    learn_schedule = LearnSchedule(every_env_steps=1, updates=1)
+    exact = False
+    """Where it stands within its own loop is not saved."""
+
+    def __init__(self, parameters: Sb3Parameters, context: AgentContext) -> None:
+        self._observations = Observations(context.observation_space, several=parameters.policy == "MultiInputPolicy")
+        self._env = LoopEnv(context.num_envs, self._observations, copy.deepcopy(context.action_space))
+        self._model = _make_model(parameters, self._env, context)
+        self._reports = Reports(parameters.algorithm, self._model)
+        self._action_dtype = action_layout(context.action_space)[1]
+        self.report_names = self._reports.names
+        buffer = getattr(self._model, "replay_buffer", None)
+        self.memory: Memory = NoMemory() if buffer is None else ReplayArrays(buffer)
+
+    # The own loop
+
+    def train_by_itself(self, stepper: Stepper, env_steps: int, advance: Advance) -> None:
+        """Runs the algorithm's `learn` until it has made so many env_steps over all attempts, or the engine says that training is over.
+
+        Args:
+            stepper: Steps the environments.
+            env_steps: Where the algorithm's schedules end, such as that of its exploration.
+            advance: Called between two steps.
+
+        Raises:
+            NumericalFailureError: If the algorithm failed because its parameters are not finite.
+        """
+        model: BaseAlgorithm = self._model
+        self._env.attach(stepper, advance)
+        try:
+            left = env_steps - model.num_timesteps
+            model.learn(left, LoopCallback(self._env), log_interval=_NEVER, reset_num_timesteps=False)
+        except ValueError as error:
+            if is_finite(model):
+                raise
+            raise NumericalFailureError("the policy's parameters are not finite: lower agent.parameters.learning_rate") from error
+
+    # Acting and learning
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Asks the algorithm's `predict`."""
+        actions, _ = self._model.predict(self._observations(observation), deterministic=not explore)
+        return np.asarray(actions, self._action_dtype)
+
+    def observe(self, experience: Experience) -> None:
+        """Does nothing: the algorithm made these steps itself.
+
+        Raises:
+            DefinitionError: If it did not, because somebody else's loop drives the engine.
+        """
+        if experience.env_steps and not self._env.attached:
+            raise DefinitionError("the agent 'sb3' trains in a loop of its own, which only jobs of a definition run: submit one")
+
+    def learn(self, updates: int) -> LearnReport:
+        """Returns what the algorithm learnt by itself since the last call, however much that is."""
+        del updates
+        return self._reports.take()
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next update."""
+        model = self._model
+        return float(model.lr_schedule(model._current_progress_remaining))  # noqa: SLF001 - what its train asks its schedule with
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._model.learning_rate = value
+        self._model.lr_schedule = lambda _: value
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns the probability of a random action and the fill of the memory, where there are such, and what else the algorithm logs."""
+        gauges = self._reports.gauges()
+        if "sb3/exploration_rate" in gauges:
+            gauges["explore/epsilon"] = gauges.pop("sb3/exploration_rate")
+        return gauges if isinstance(self.memory, NoMemory) else {**gauges, "memory/size": float(len(self.memory))}
+
+    @contextmanager
+    def eval_mode(self) -> Iterator[None]:
+        """Brings the networks' mode back however the body is left; nothing is learnt outside of the own loop anyway."""
+        before = self._model.policy.training
+        try:
+            yield
+        finally:
+            self._model.policy.set_training_mode(before)
+
+    def acting_module(self) -> torch.nn.Module:
+        """Returns a module that acts greedily, on the CPU."""
+        return GreedyModule(self._model, self._observations)
+
+    # State
+
+    def state_dict(self) -> StateTree:
+        """Returns parameters with targets, optimiser states, counters and the generator of random actions; borrowed."""
+        drawn = generator_state(self._model.action_space.np_random)
+        return {**model_state(self._model), "learning_rate": self.learning_rate, "random_actions": drawn}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes them over; raises ValueError where they are of other networks."""
+        load_model_state(self._model, state)
+        self.learning_rate = float(state["learning_rate"])
+        load_generator_state(self._model.action_space.np_random, state["random_actions"])
+
+
+def _make_model(parameters: Sb3Parameters, env: LoopEnv, context: AgentContext) -> BaseAlgorithm:
+    algorithm: Any = algorithm_class(parameters.algorithm)
+    arguments = arguments_for(algorithm, parameters.parameters, context.action_space)
+    seed = derive_seed(context.seed, "agent/sb3", bits=_SEED_BITS)
+    try:
+        model: BaseAlgorithm = algorithm(parameters.policy, env, seed=seed, device=context.device, **arguments)
+    except torch.OutOfMemoryError:
+        raise
+    except _REFUSALS as error:
+        which = f"{parameters.algorithm} of Stable-Baselines3 {stable_baselines3.__version__}"
+        raise DefinitionError(f"agent: {which} refuses this definition: {error}") from error
+    return model

@@ -1,0 +1,65 @@
+"""Observations as the house keeps them, arrays or vectors, and as Stable-Baselines3 wants them: arrays, or a dict of arrays."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import Space, spaces
+from gymnasium.spaces.utils import flatdim
+
+from workers.core.types import Array
+from workers.rl.envs.space_arrays import Flattener
+
+
+class Observations:
+    """Turns the one into the other.
+
+    A `Dict` becomes a dict where the policy takes several inputs; for any other policy it stays the vector of `rl.envs.space_arrays`.
+
+    Args:
+        space: As the environment declares it.
+        several: Whether the policy takes several inputs.
+    """
+
+    def __init__(self, space: Space[Any], *, several: bool) -> None:
+        self._leaves: Mapping[str, Space[Any]] | None = None
+        self.space = space
+        """Space of what the policy gets."""
+        if isinstance(space, spaces.Dict) and several:
+            self._leaves = space.spaces
+        elif isinstance(space, spaces.Dict | spaces.Tuple):
+            self.space = Flattener(space).space()
+
+    def __call__(self, rows: Array) -> Any:
+        """Returns a copy of observations [B, ...] for the policy."""
+        if self._leaves is None:
+            return rows.copy()
+        return {key: part.astype(self._leaves[key].dtype) for key, part in self.split(rows).items()}
+
+    def split(self, rows: Any) -> Any:
+        """Returns arrays or tensors [B, ...] by name of a `Dict`; without one the rows as they are."""
+        if self._leaves is None:
+            return rows
+        parts, begin = {}, 0
+        for key, leaf in self._leaves.items():
+            end = begin + flatdim(leaf)
+            parts[key] = _element(rows[:, begin:end], leaf)
+            begin = end
+        return parts
+
+    def one_of(self, observations: Any, index: int) -> Any:
+        """Returns the observation of one environment."""
+        return observations[index] if self._leaves is None else {key: part[index] for key, part in observations.items()}
+
+
+def _element(rows: Any, leaf: Space[Any]) -> Any:
+    """Returns what one-hot vectors and flattened boxes [B, n] stand for."""
+    match leaf:
+        case spaces.Discrete():
+            return rows.argmax(-1) + int(leaf.start)
+        case spaces.MultiDiscrete():
+            ends = np.cumsum(leaf.nvec.reshape(-1)).tolist()
+            found = [rows[:, begin:end].argmax(-1) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+            return np.stack(found, 1) if isinstance(rows, np.ndarray) else torch.stack(found, 1)
+    return rows.reshape(rows.shape[0], *(leaf.shape or ()))

@@ -1,0 +1,1 @@
+"""How an agent acts, stores and learns, whatever its algorithm: from replayed transitions or from rollouts."""

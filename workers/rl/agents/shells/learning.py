@@ -1,0 +1,119 @@
+"""What every agent has that learns by the updates of an algorithm: the state that they replace, its step size, and what it acts on.
+
+B environments, R values of a report.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from workers.core.types import AgentContext, Array, LearnReport, StateTree
+from workers.rl.agents.common.algorithm import Acting
+from workers.rl.agents.common.learning_state import learning_rates, load_state, map_tensors, state_tree, with_learning_rates
+from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
+from workers.rl.networks.parameter_layout import Layout, Parameters
+
+A = TypeVar("A", bound=Acting[Any])
+
+
+class LearningAgent(Generic[A]):
+    """Base of the shells.
+
+    Args:
+        algorithm: The mathematics.
+        learning_rate: Step size at the beginning.
+        context: Seed and device.
+    """
+
+    def __init__(self, algorithm: A, learning_rate: float, context: AgentContext) -> None:
+        self.report_names = algorithm.report_names
+        self.device = torch.device(context.device)
+        self.algorithm = algorithm
+        self._layout: Layout = algorithm.layouts[algorithm.actor]
+        self._state: Any = map_tensors(self._placed, algorithm.start(torch_generator(context.seed)))
+        self._first_rates = learning_rates(self._state)
+        self._first_learning_rate = self._learning_rate = learning_rate
+        self._training = TrainingSwitch()
+        self._reports: list[Tensor] = []
+        """Of the updates since the last call to `concluded`, [R] each."""
+        self._named: Parameters | None = None
+        self._arrays: Mapping[str, Array] | None = None
+
+    @property
+    def learning_state(self) -> Any:
+        """The named tuple that an update replaces, or writes to; see `workers.acceleration.compiled_update.Held`."""
+        return self._state
+
+    @learning_state.setter
+    def learning_state(self, state: Any) -> None:
+        if state is not self._state:  # what views show of one that was written to is true
+            self._state = state
+            self._named = self._arrays = None
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next update; other step sizes of the agent move in proportion."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        if value != self._learning_rate:
+            factor = value / self._first_learning_rate
+            self._state = with_learning_rates(self._state, (rate * factor for rate in self._first_rates))
+            self._learning_rate = value
+
+    def concluded(self) -> LearnReport:
+        """Returns the report on all updates noted since this was last asked."""
+        reports, self._reports = self._reports, []
+        if not reports:
+            return LearnReport(0)
+        return LearnReport(len(reports), rows_of(reports[0] if len(reports) == 1 else torch.stack(reports).mean(0)))
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context in which nothing is stored and nothing learnt."""
+        return self._training.off()
+
+    def named_parameters(self) -> Parameters:
+        """Returns the parameters that act, by name."""
+        if self._named is None:
+            self._named = self._layout.split(getattr(self._state, self.algorithm.actor))
+        return self._named
+
+    def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
+        """Returns raw actions [B, ...]."""
+        if self.device.type == "cpu":
+            if self._arrays is None:
+                self._arrays = self._layout.split_array(getattr(self._state, self.algorithm.actor).numpy())
+            quick = self.algorithm.act_arrays(self._arrays, observation, noise)
+            if quick is not None:
+                return quick
+        with torch.inference_mode():
+            raw = self.algorithm.act(self.named_parameters(), self._tensor(observation), tuple(map(self._tensor, noise)))
+        result: Array = raw.cpu().numpy()
+        return result
+
+    def _learnt(self) -> StateTree:
+        """Returns what a snapshot holds of learning."""
+        return {"learning": state_tree(self._state, self.algorithm.layouts), "learning_rate": self._learning_rate}
+
+    def _load_learnt(self, state: StateTree) -> None:
+        self.learning_state = load_state(self._state, state["learning"], self.algorithm.layouts)
+        self._learning_rate = float(state["learning_rate"])
+
+    def _tensor(self, array: Array) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+    def _placed(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device, copy=True)  # a target network of its own: one tensor in two places would compile twice
+
+
+def rows_of(values: Tensor) -> Any:
+    """Returns the rows of reports [m, R], or the numbers of one [R]: unread on a device, where reading them would be waiting.
+
+    On the CPU they are Python's numbers, which take the least to keep and to free: freeing a tensor gives up the interpreter's lock, and
+    where the thread that writes telemetry did so for each report, it took a seventh of a training's time.
+    """
+    return values.tolist() if values.is_cpu else values

@@ -1,0 +1,267 @@
+"""The shell of agents that learn from a replay memory: acting, storing, sampling, state. The mathematics is an `Algorithm`.
+
+B environments, N samples of a batch, R values of a report.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from workers.acceleration.compiled_update import Held
+from workers.acceleration.update_runner import runnable
+from workers.core.rng import derive_generator, generator_state, load_generator_state
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.rl.agents.common.action_encoding import Actions
+from workers.rl.agents.common.algorithm import Algorithm, Batch, between_of, cycle_of
+from workers.rl.agents.shells.base import Counted
+from workers.rl.agents.shells.learning import LearningAgent
+from workers.rl.exploration.protocol import Explorer
+from workers.rl.memory.replay import Replay
+from workers.rl.memory.sampling_rules import Places
+from workers.rl.memory.transitions import Sample
+from workers.rl.networks.acting_module import ActingModule
+from workers.rl.networks.parameter_layout import Parameters
+
+ROWS_PER_DRAW: Final = 16_384
+"""Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
+_TENSORS: Final = len(Batch._fields) - 1
+"""Fields of a batch that a sample begins with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayParts:
+    """What a shell is made of."""
+
+    algorithm: Algorithm[Any]
+    actions: Actions
+    memory: Replay
+    explorer: Explorer
+    schedule: LearnSchedule
+    batch_size: int
+    learning_rate: float
+    prioritized: bool = False
+    """Whether the memory wants the errors of each batch before it draws the next."""
+    random_env_steps: int = 0
+    """env_steps at the beginning whose actions are drawn evenly from the space."""
+
+
+class Drawn(NamedTuple):
+    """A batch, and where it came from."""
+
+    batch: Batch
+    places: Places
+
+
+class ReplayAgent(LearningAgent[Algorithm[Any]]):
+    """An agent that learns from a replay memory.
+
+    What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`rl.agents.packs`).
+
+    Args:
+        parts: What it is made of.
+        context: Seed and device.
+    """
+
+    def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
+        super().__init__(parts.algorithm, parts.learning_rate, context)
+        self.memory = parts.memory
+        self._parts = parts
+        cycle, held = cycle_of(parts.algorithm), Held()
+        runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
+        self._cycle = [runnables[update] for update in cycle]
+        self._between = between_of(parts.algorithm)
+        self._batches = Batches(self.device)
+        self._generator = derive_generator(context.seed, "agent/noise")
+        self._acting_generator = derive_generator(context.seed, "agent/act")
+        self._updates = 0
+        self._env_steps = 0
+        self._acted = 0
+
+    @property
+    def parts(self) -> ReplayParts:
+        """What it is made of."""
+        return self._parts
+
+    @property
+    def counted(self) -> Counted:
+        """How far it is; a pack counts for its agents."""
+        return Counted(self._updates, self._env_steps, self._acted)
+
+    @counted.setter
+    def counted(self, counted: Counted) -> None:
+        self._updates, self._env_steps, self._acted = counted
+
+    # Actor
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns actions [B, ...]: exploring, or greedy without a random number."""
+        if not explore:
+            return self._parts.actions.to_space(self._raw(observation, ()))
+        if self.warming_up:
+            self._acted += len(observation)
+            return self.random_actions(len(observation))
+        return self.explored(self._raw(observation, self.acting_noise(len(observation))))
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether the next actions are drawn evenly from the space."""
+        return self._env_steps + self._acted < self._parts.random_env_steps
+
+    def random_actions(self, count: int) -> Array:
+        """Returns `count` actions drawn evenly from the space."""
+        return self._parts.actions.to_space(self._parts.actions.random(self._acting_generator, count))
+
+    def acting_noise(self, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of `count` exploring actions."""
+        return self.algorithm.acting_noise(self._acting_generator, count)
+
+    def explored(self, raw: Array) -> Array:
+        """Returns the actions of the space that exploration makes of raw ones [B, ...]."""
+        at = self._env_steps + self._acted
+        self._acted += len(raw)
+        return self._parts.actions.to_space(self._parts.explorer.explore(raw, at))
+
+    # Learner
+
+    @property
+    def collect_plan(self) -> CollectPlan:
+        """As many env_steps as lie between two calls to learn."""
+        return CollectPlan(env_steps=self._parts.schedule.every_env_steps)
+
+    @property
+    def learn_schedule(self) -> LearnSchedule:
+        """From the definition."""
+        return self._parts.schedule
+
+    def observe(self, experience: Experience) -> None:
+        """Copies the transitions into the memory."""
+        if not self._training.on:
+            return
+        action = experience.action
+        raw = self._parts.actions.from_space(action.reshape(-1, *action.shape[2:]))
+        columns = experience.reward, experience.next_observation, experience.terminated, experience.truncated
+        self.memory.extend(experience.observation, raw.reshape(*action.shape[:2], *raw.shape[1:]), *columns, active=experience.active)
+        if experience.episodes:
+            self._parts.explorer.reset(np.any(experience.terminated | experience.truncated, axis=0))
+        self._env_steps += experience.env_steps
+        self._acted = 0
+
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments, bool [B], the next experience does not continue the last."""
+        self.memory.cut()
+        self._parts.explorer.reset(lost)
+
+    def learn(self, updates: int) -> LearnReport:
+        """Makes `updates` updates, or none while the memory holds less than one batch."""
+        for drawn in self.batches(updates):
+            state, report, error = self._update(self._state, drawn.batch)
+            self.note(drawn, report, error)
+            self.learning_state = self._between(state, self._updates)
+        return self.concluded()
+
+    def batches(self, updates: int) -> Iterator[Drawn]:
+        """Yields the batches of a call to `learn`; each is to be noted before the next is asked for."""
+        size = self._parts.batch_size
+        if not self._training.on or len(self.memory) < size:
+            return
+        at_once = 1 if self._parts.prioritized else max(1, ROWS_PER_DRAW // size)
+        for done in range(0, updates, at_once):
+            count = min(at_once, updates - done)
+            sample = self.memory.sample(count, size)
+            yield from map(Drawn, self._batches.of(sample, self.learning_noise(count, size)), sample.places)
+
+    def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
+        """Returns the random numbers of updates, [updates, ...] each."""
+        return self.algorithm.noise(self._generator, (updates, batch_size))
+
+    def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
+        """Takes down what an update with a batch gave: its report [R] and the errors [N]."""
+        self._updates += 1
+        self._reports.append(report)
+        if self._parts.prioritized:
+            self.memory.feedback(drawn.places, error.cpu().numpy())
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns what the explorer says of itself, and the size of the memory."""
+        return {**self._parts.explorer.metrics(self._env_steps), "memory/size": float(len(self.memory))}
+
+    def acting_module(self) -> ActingModule:
+        """Returns the greedy policy as a module of its own."""
+        actions, algorithm = self._parts.actions, self.algorithm
+
+        def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
+            return actions.tensor_to_space(algorithm.act(parameters, observation, ()))
+
+        return ActingModule(self.named_parameters(), greedy)
+
+    # State
+
+    def state_dict(self) -> StateTree:
+        """Returns everything but the memory."""
+        return {
+            **self._learnt(),
+            "updates": self._updates,
+            "explorer": self._parts.explorer.state_dict(),
+            "noise": generator_state(self._generator),
+            "acting_noise": generator_state(self._acting_generator),
+            "env_steps": self._env_steps,
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly built agent of the same definition to a captured state."""
+        self._load_learnt(state)
+        self._parts.explorer.load_state_dict(state["explorer"])
+        load_generator_state(self._generator, state["noise"])
+        load_generator_state(self._acting_generator, state["acting_noise"])
+        self._updates = int(state["updates"])
+        self._env_steps, self._acted = int(state["env_steps"]), 0
+
+    # Private
+
+    @property
+    def _update(self) -> Callable[..., Any]:
+        return self._cycle[self._updates % len(self._cycle)]
+
+
+class Batches:
+    """Makes batches of samples. On the CPU they show the arrays of the sample; those that were in the last one, too, are wrapped already.
+
+    Args:
+        device: Where the batches are to lie.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._arrays: list[Array | None] = [None] * _TENSORS
+        self._rows: list[Sequence[Tensor]] = [()] * _TENSORS
+        self._made: list[Batch] = []
+
+    def of(self, sample: Sample, noise: tuple[Array, ...]) -> list[Batch]:
+        """Returns a batch per update, valid until the next sample.
+
+        Args:
+            sample: [U, N, ...]
+            noise: Random numbers of the updates, [U, ...] each.
+        """
+        arrays: tuple[Array, ...] = sample[:_TENSORS]
+        changed = False
+        for index, (array, before) in enumerate(zip(arrays, self._arrays, strict=True)):
+            if array is not before or self._device.type != "cpu":
+                self._arrays[index], self._rows[index], changed = array, self._wrapped(array), True
+        if changed:
+            self._made = [Batch._make((*row, ())) for row in zip(*self._rows, strict=True)]
+        if not noise:
+            return self._made
+        numbers = zip(*map(self._wrapped, noise), strict=True)
+        return [batch._replace(noise=own) for batch, own in zip(self._made, numbers, strict=True)]
+
+    def _wrapped(self, array: Array) -> Sequence[Tensor]:
+        """Returns the rows of an array as tensors on the device."""
+        if self._device.type == "cpu":  # taken from an array and wrapped, a row costs a quarter of one that is taken from a tensor
+            return [torch.from_numpy(row) for row in array]
+        return torch.from_numpy(array).to(self._device).unbind()

@@ -1,0 +1,319 @@
+"""The shell of agents that learn from what their present policy gathered: acting, rollout, passes, state. The mathematics is an `OnPolicy`.
+
+T vector steps of a rollout, B environments, N samples of a batch, R values of a report.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from workers.acceleration.compiled_update import Held
+from workers.acceleration.update_runner import Gradient, runnable
+from workers.core.rng import derive_generator, generator_state, load_generator_state
+from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
+from workers.rl.agents.common.actor_critic import ActorCritic, Batch
+from workers.rl.agents.common.algorithm import Acting, Updated
+from workers.rl.agents.common.normalisers import Normalisers
+from workers.rl.agents.shells.learning import LearningAgent
+from workers.rl.exploration.random_blocks import Blocks
+from workers.rl.memory.ring import Fields
+from workers.rl.memory.rollout import Rollout
+from workers.rl.networks.acting_module import ActingModule
+from workers.rl.networks.parameter_layout import Parameters
+
+S = TypeVar("S")
+
+
+class OnPolicy(Acting[S], Protocol[S]):
+    """The mathematics of one definition that learns from rollouts: pure functions; see `common.actor_critic.OnPolicyMath`."""
+
+    @property
+    def model(self) -> ActorCritic: ...
+
+    def prepared(self, state: S, rollout: Mapping[str, Array]) -> Batch:
+        """Returns what is learnt from a rollout of arrays [T, B, ...]; each tensor's first dimension is that which passes shuffle."""
+        ...
+
+    def noise(self, generator: np.random.Generator, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of an update with `count` samples."""
+        ...
+
+    def update(self, gradient: Gradient, state: S, batch: Batch) -> Updated[S]:
+        """Returns the state after one update."""
+        ...
+
+    def acting_noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[Array, ...]:
+        """Returns the random numbers of actions, [*shape, ...] each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutParts:
+    """What a shell is made of."""
+
+    algorithm: OnPolicy[Any]
+    learning_rate: float
+    vector_steps: int = 0
+    """T; 0 for whole episodes."""
+    episodes: int = 0
+    """Episodes of a rollout; 0 for vector steps."""
+    passes: int = 1
+    minibatch_size: int | None = None
+    """Transitions per update; `None` learns from the whole rollout at once."""
+    whole_envs: bool = False
+    """Whether a batch is made of the whole rollouts of some environments: `minibatch_size` counts these."""
+    compiles: bool = True
+    """Whether compiling pays for the update, where it is asked for."""
+    target_kl: float | None = None
+    """Mean of `policy/kl` over a pass above which no other pass follows."""
+    normalisers: Normalisers
+
+
+class Drawn(NamedTuple):
+    """A batch."""
+
+    batch: Batch
+
+
+class RolloutAgent(LearningAgent[OnPolicy[Any]]):
+    """Acts by sampling its policy, gathers a rollout and learns from it in passes over shuffled minibatches.
+
+    What `learn` and `act` are made of is public, so that a pack can make the same steps for several agents at once (`rl.agents.packs`).
+
+    Args:
+        parts: What it is made of.
+        context: Seed and device.
+    """
+
+    def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
+        algorithm = parts.algorithm
+        super().__init__(algorithm, parts.learning_rate, context)
+        self._parts = parts
+        self.policy = algorithm.model.policy
+        self.num_envs = context.num_envs
+        self._update = runnable(algorithm.update, mode=context.compile, held=Held())
+        self._odd_update = runnable(algorithm.update, mode="eager")
+        self._usual = self._sizes(parts.vector_steps * context.num_envs if parts.compiles else 0)
+        self.draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
+        self._shuffler = derive_generator(context.seed, "agent/shuffle")
+        self.normalisers = parts.normalisers
+        self.memory = Rollout(max(1, parts.vector_steps), context.num_envs, rollout_fields(algorithm.model))
+        self._raw_actions: list[Array] = []
+        self._met: list[Array] = []
+        """Observations as they were acted on since the last `observe`, where they are normalised."""
+        self._active: Array | None = None
+
+    @property
+    def parts(self) -> RolloutParts:
+        """What it is made of."""
+        return self._parts
+
+    # Actor
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Returns actions [B, ...]: drawn from the policy, or the likeliest ones without a random number."""
+        if not explore:
+            return self.policy.to_space(self._raw(observation, ()))
+        return self.explored(super()._raw(self.met(observation), self.acting_noise(len(observation))))
+
+    def slots_active(self, active: npt.NDArray[np.bool_]) -> None:
+        """Says which slots, bool [B], the next exploring actions are for; the others wait."""
+        self._active = active.copy()
+
+    def met(self, observation: Array) -> Array:
+        """Returns observations [B, ...] of a step of training as the policy reads them; they count for the statistics, and are kept."""
+        active, self._active = self._active, None
+        if not self.normalisers.observes:
+            return observation
+        if not self._training.on:
+            return self.normalisers.observation(observation)
+        self._met.append(self.normalisers.met(observation, active))
+        return self._met[-1]
+
+    def acting_noise(self, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of `count` exploring actions."""
+        draws = self.draws
+        draws.advance((count,))
+        return tuple(block[draws.at] for block in draws.block)
+
+    def explored(self, raw: Array) -> Array:
+        """Returns the actions of the space that stand for raw ones [B, ...], which are kept for the learner."""
+        self._raw_actions.append(raw)
+        return self.policy.to_space(raw)
+
+    # Learner
+
+    @property
+    def collect_plan(self) -> CollectPlan:
+        """A whole rollout."""
+        parts = self._parts
+        return CollectPlan(vector_steps=parts.vector_steps) if parts.vector_steps else CollectPlan(episodes=parts.episodes)
+
+    @property
+    def learn_schedule(self) -> LearnSchedule:
+        """All passes after each rollout."""
+        parts, size = self._parts, self._parts.vector_steps * self.num_envs
+        if not size:
+            return LearnSchedule(2**62, parts.passes, at_episode_end=True)
+        return LearnSchedule(size, parts.passes * self.minibatches(self.num_envs if parts.whole_envs else size))
+
+    def acted(self, raw: Sequence[Array]) -> None:
+        """Takes raw actions [B, ...] of vector steps for the learner: a pack draws them for its agents."""
+        self._raw_actions += raw
+
+    def observe(self, experience: Experience) -> None:
+        """Copies the transitions into the rollout.
+
+        Raw actions, and observations as the policy read them, are those of `act` since the last call; for experience of another origin they
+        follow from what it holds.
+        """
+        drawn, self._raw_actions = self._raw_actions, []
+        met, self._met = self._met, []
+        if not self._training.on:
+            return
+        shape = experience.terminated.shape
+        raw = np.stack(drawn) if len(drawn) == shape[0] else self._raw_of(experience.action)
+        active = np.ones(shape, np.bool_) if experience.active is None else experience.active
+        flags = (experience.terminated, experience.truncated, experience.next_observation, active)
+        observation = experience.observation
+        if self.normalisers.observes:
+            observation = np.stack(met if len(met) == shape[0] else list(map(self.normalisers.met, observation, active)))
+        self.memory.extend((observation, raw, experience.reward, *flags, *self._beside(experience)))
+
+    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments, bool [B], the next experience does not continue the last: the episode counts as cut short there."""
+        if len(self.memory):
+            rows = self.memory.contents()
+            rows["truncated"][-1] |= lost & ~rows["terminated"][-1]
+
+    def learn(self, updates: int) -> LearnReport:
+        """Learns from the whole rollout and empties it; fewer updates than asked for where the policy moved too far (`target_kl`)."""
+        for drawn in self.batches(updates):
+            update = self._update if len(drawn.batch.advantage) in self._usual else self._odd_update
+            self.learning_state, report, error = update(self._state, drawn.batch)
+            self.note(drawn, report, error)
+        return self.concluded()
+
+    def batches(self, updates: int) -> Iterator[Drawn]:
+        """Yields the minibatches of each pass: shuffled, of sizes that differ by one at most, together no more than `updates`.
+
+        Each is to be noted before the next is asked for.
+        """
+        if not self._training.on or updates < 1 or not len(self.memory):
+            return
+        whole = self.algorithm.prepared(self._state, self.taken())
+        size = len(whole.advantage)
+        if not size:
+            return
+        count = self.minibatches(size)
+        for done in range(0, min(updates, self._parts.passes * count), count):
+            begin = len(self._reports)
+            for batch in self._pass(whole, size, count)[: updates - done]:
+                yield Drawn(batch)
+            if self._moved_too_far(begin):
+                return
+
+    def taken(self) -> Mapping[str, Array]:
+        """Empties the rollout and returns what it held, normalised; arrays [T, B, ...] that are valid until the next `observe`."""
+        rollout = self.normalisers.rollout(self.memory.contents())
+        self.memory.clear()
+        return rollout
+
+    def shuffled(self, size: int, count: int) -> tuple[Array | None, list[tuple[Array, ...]]]:
+        """Returns the random numbers of a pass over `size` samples in `count` batches.
+
+        Returns:
+            The order of the samples int64 [size], `None` where a batch is all of them; and the noise of each batch.
+        """
+        if self._parts.minibatch_size is None:
+            return None, [self.algorithm.noise(self._shuffler, size)]
+        order = self._shuffler.permutation(size)
+        return order, [self.algorithm.noise(self._shuffler, size // count + (index < size % count)) for index in range(count)]
+
+    def minibatches(self, size: int) -> int:
+        """Returns the number of batches in a pass over `size` samples."""
+        return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
+
+    def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
+        """Takes down what an update with a batch gave."""
+        del drawn, error
+        self._reports.append(report)
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns the transitions gathered."""
+        return {"memory/size": float(len(self.memory))}
+
+    def acting_module(self) -> ActingModule:
+        """Returns the greedy policy as a module of its own, normaliser included."""
+        algorithm, policy, normalise = self.algorithm, self.policy, self.normalisers.function
+        parameters = {name: tensor for name, tensor in self.named_parameters().items() if not name.startswith("value.")}
+
+        def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
+            return policy.tensor_to_space(algorithm.act(parameters, normalise(parameters, observation), ()))
+
+        return ActingModule({**parameters, **self.normalisers.tensors()}, greedy)
+
+    # State
+
+    def state_dict(self) -> StateTree:
+        """Returns everything but the memory."""
+        return {
+            **self._learnt(),
+            "explorer": self.draws.state_dict(),
+            "shuffler": generator_state(self._shuffler),
+            "normalisers": self.normalisers.state_dict(),
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly built agent of the same definition to a captured state."""
+        self._load_learnt(state)
+        self.draws.load_state_dict(state["explorer"])
+        load_generator_state(self._shuffler, state["shuffler"])
+        self.normalisers.load_state_dict(state["normalisers"])
+        self._raw_actions, self._met = [], []
+
+    # Private
+
+    def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
+        return super()._raw(self.normalisers.observation(observation), noise)
+
+    def _pass(self, whole: Batch, size: int, count: int) -> list[Batch]:
+        """Returns the minibatches of one pass."""
+        order, noise = self.shuffled(size, count)
+        batches = [whole] if order is None else [whole.rows(places) for places in self._tensor(order).tensor_split(count)]
+        return [batch._replace(noise=tuple(map(self._tensor, own))) for batch, own in zip(batches, noise, strict=True)]
+
+    def _beside(self, experience: Experience) -> tuple[Array, ...]:
+        """Returns what the rollout holds beside the experience, [T, B, ...] each."""
+        del experience
+        return ()
+
+    def _sizes(self, size: int) -> set[int]:
+        """The sizes of the batches of a whole rollout: only for these is an update compiled."""
+        if not size:
+            return set()
+        count = self.minibatches(size)
+        return {size // count, -(-size // count)}
+
+    def _moved_too_far(self, begin: int) -> bool:
+        limit = self._parts.target_kl
+        if limit is None:
+            return False
+        place = self.report_names.index("policy/kl")
+        return bool(torch.stack(self._reports[begin:])[:, place].mean() > limit)
+
+    def _raw_of(self, action: Array) -> Array:
+        rows = self.policy.from_space(action.reshape(-1, *action.shape[2:]))
+        return rows.reshape(*action.shape[:2], *self.policy.raw_shape)
+
+
+def rollout_fields(model: ActorCritic) -> Fields:
+    """Returns what a rollout holds of each step."""
+    row, flag = (model.encoding.shape, model.encoding.dtype), ((), np.bool_)
+    fields: Fields = {"observation": row, "action": (model.policy.raw_shape, model.policy.raw_dtype), "reward": ((), np.float32)}
+    return {**fields, "terminated": flag, "truncated": flag, "next_observation": row, "active": flag}

@@ -1,0 +1,131 @@
+"""Twin delayed deep deterministic policy gradient (Fujimoto, van Hoof & Meger 2018), algorithm 1.
+
+N samples of a batch. Both critics are one stacked network. The policy and the targets move at every d-th update only; which one that is, is
+told by the count that the shell keeps, so that the other updates do not pay for a gradient of the policy.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from palestra.contract.agents import Td3Parameters
+from workers.acceleration.update_runner import Gradient
+from workers.core.types import AgentContext, Array
+from workers.rl.agents.common.action_encoding import box_actions
+from workers.rl.agents.common.adam import AdamState, adam, adam_start
+from workers.rl.agents.common.algorithm import Batch, Update, Updated, bootstrapped
+from workers.rl.agents.common.deterministic_policy import Deterministic, actor_critic_layouts, additive_noise, build_continuous
+from workers.rl.agents.common.learning_state import Layouts
+from workers.rl.agents.shells.replay_agent import ReplayAgent
+from workers.rl.networks.ensemble import Ensemble
+from workers.rl.networks.mlp import Mlp
+from workers.rl.networks.observation_encoding import encoding_of
+from workers.rl.networks.parameter_layout import Parameters
+
+
+class Td3State(NamedTuple):
+    """What an update replaces."""
+
+    actor: Tensor
+    """float32: phi of the policy."""
+    actor_targets: Tensor
+    """float32: phi of the target policy."""
+    critics: Tensor
+    """float32: theta of both critics."""
+    critic_targets: Tensor
+    """float32: theta of both target critics."""
+    actor_loss: Tensor
+    """float32 []: of the policy's last update, for the report; 0 before the first."""
+    actor_optimizer: AdamState
+    critic_optimizer: AdamState
+
+
+@dataclass(frozen=True)
+class Td3(Deterministic):
+    """The mathematics of one definition."""
+
+    critics: Ensemble
+    layouts: Layouts
+    hyper: Td3Parameters
+    report_names: ClassVar[tuple[str, ...]] = ("loss/critic", "loss/actor", "q/mean")
+    actor: ClassVar[str] = "actor"
+
+    def start(self, generator: torch.Generator) -> Td3State:
+        """Returns the state before the first update."""
+        actor = self.layouts["actor"].join(self.policy.initial_uniform(generator))
+        critics = self.layouts["critics"].join(self.critics.initial_uniform(generator))
+        optimizers = (adam_start(vector, self.hyper.learning_rate) for vector in (actor, critics))
+        return Td3State(actor, actor, critics, critics, torch.zeros(()), *optimizers)
+
+    def values(self, critics: Parameters, encoded: Tensor, action: Tensor) -> Tensor:
+        """Returns Q of each critic, float32 [critics, N]."""
+        return self.critics(critics, torch.cat((encoded, action), -1)).squeeze(-1)
+
+    def smoothed(self, action: Tensor, normal: Tensor) -> Tensor:
+        """Returns a + clip(epsilon, -c, c), within the bounds of actions (section 5.3); epsilon is `target_noise` times normal numbers."""
+        clip = self.hyper.target_noise_clip
+        return (action + (self.hyper.target_noise * normal).clamp(-clip, clip)).clamp(-1, 1)
+
+    def td_targets(self, actor_targets: Parameters, critic_targets: Parameters, batch: Batch) -> Tensor:
+        """Returns r + gamma min Q_target(s', a') float32 [N] with a smoothed action of the target policy (equation 10)."""
+        encoded = self.encoding(batch.next_observation)
+        action = self.smoothed(self.greedy(actor_targets, encoded), batch.noise[0])
+        return bootstrapped(batch, self.values(critic_targets, encoded, action).amin(0))
+
+    def critic_loss(self, critics: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the sum of both critics' mean squared errors []; the mean value [], the mean size of the errors [N]."""
+        value = self.values(critics, self.encoding(batch.observation), batch.action)
+        error = value - td_targets
+        return (error.square() * batch.weight).mean(-1).sum(), (value.mean(), error.abs().mean(0))
+
+    def actor_loss(self, actor: Parameters, first_critic: Parameters, batch: Batch) -> tuple[Tensor, tuple[()]]:
+        """Returns minus the mean of the first critic's value of the policy's actions []: the deterministic policy gradient."""
+        encoded = self.encoding(batch.observation)
+        return -self.values(first_critic, encoded, self.greedy(actor, encoded)).mean(), ()
+
+    @property
+    def cycle(self) -> tuple[Update, ...]:
+        """`policy_delay` updates of the critics, the last of which is followed by the policy and the targets."""
+        return (*[self.update_critics] * (self.hyper.policy_delay - 1), self.update)
+
+    def update_critics(self, gradient: Gradient, state: Td3State, batch: Batch) -> Updated[Td3State]:
+        """Makes a gradient step of the critics."""
+        critic = self.layouts["critics"].split
+        wanted = self.td_targets(self.layouts["actor"].split(state.actor_targets), critic(state.critic_targets), batch)
+        slope, loss, (value, error) = gradient(lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics)
+        critics, optimizer = adam(state.critics, slope, state.critic_optimizer)
+        report = torch.stack((loss, state.actor_loss, value))
+        return Updated(state._replace(critics=critics, critic_optimizer=optimizer), report, error)
+
+    def update(self, gradient: Gradient, state: Td3State, batch: Batch) -> Updated[Td3State]:
+        """Makes a gradient step of the critics, then of the policy, and moves all targets."""
+        state, report, error = self.update_critics(gradient, state, batch)
+        actor, first_critic = self.layouts["actor"].split, self.critics.first(self.layouts["critics"].split(state.critics))
+        slope, loss, _ = gradient(lambda phi: self.actor_loss(actor(phi), first_critic, batch), state.actor)
+        policy, optimizer = adam(state.actor, slope, state.actor_optimizer)
+        state = state._replace(
+            actor=policy,
+            actor_targets=torch.lerp(state.actor_targets, policy, self.hyper.tau),
+            critic_targets=torch.lerp(state.critic_targets, state.critics, self.hyper.tau),
+            actor_loss=loss,
+            actor_optimizer=optimizer,
+        )
+        return Updated(state, torch.stack((report[0], loss, report[2])), error)
+
+    def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
+        """Returns the normal numbers of the target policy's actions, float32 [*shape, A]."""
+        return (generator.standard_normal((*shape, self.size), dtype=np.float32),)
+
+
+def build(parameters: Td3Parameters, context: AgentContext) -> ReplayAgent:
+    """Builds the agent; raises DefinitionError if a space does not fit."""
+    actions, encoding = box_actions(context.action_space, "td3"), encoding_of(context.observation_space)
+    size, hidden = actions.raw_shape[0], parameters.hidden_sizes
+    policy = Mlp("policy", (encoding.size, *hidden, size), parameters.activation)
+    critics = Ensemble("q", 2, (encoding.size + size, *hidden, 1), parameters.activation)
+    algorithm: Any = Td3(policy, encoding, size, critics, actor_critic_layouts(policy, critics), parameters)
+    noise = additive_noise("gaussian", parameters.exploration_noise, context.seed)
+    return build_continuous(algorithm, parameters, context, actions, noise)

@@ -1,0 +1,287 @@
+"""Steps a vector environment with an actor.
+
+Owns the running episodes and their numbering. An episode's seed derives from (run seed, `env`, environment index, episode index)
+alone, so any episode can be begun again. Must not touch the clock or update anything of the actor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.protocols import Actor
+from workers.core.rng import ENV_SEED_BITS, derive_seed
+from workers.core.types import Array, CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
+from workers.rl.envs.learner_rewards import Heard
+from workers.rl.envs.slots import give_views
+from workers.rl.envs.space_arrays import action_layout, array_layout
+from workers.rl.envs.vector import EpisodeVector
+
+_OF_SLOTS: Final = ("_begun", "_returns", "_lengths", "_over", "_current")
+
+
+@dataclass(slots=True)
+class _Buffers:
+    """Arrays of one collect, made once per length."""
+
+    observation: Array
+    action: Array
+    reward: npt.NDArray[np.float64]
+    terminated: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+    next_observation: Array
+
+
+class VectorCollector:
+    """The collector of a vector environment.
+
+    Args:
+        env: Stepped by nobody else; the caller closes it. What a `Heard` one tells the learner becomes the experience; returns, lengths
+            and ends of episodes stay the environment's own.
+        actor: Chooses the actions, exploring.
+        seed: The run's seed.
+        first: Index of the first environment among all that the run trains on.
+    """
+
+    def __init__(self, env: EpisodeVector, actor: Actor, seed: int, *, first: int = 0) -> None:
+        self.env = env
+        self._told = env if isinstance(env, Heard) else None
+        self.actor = actor
+        self._first = first
+        self._count = env.num_envs
+        self.origins = [(seed, first + index) for index in range(self._count)]
+        """The run's seed and the environment's index, of each slot."""
+        self._begun = np.zeros(self._count, np.int64)
+        """Episodes begun per environment; the running one has the index one less."""
+        self._returns = np.zeros(self._count, np.float64)
+        self._lengths = np.zeros(self._count, np.int64)
+        self._uncounted = 0
+        """Vector steps of all slots that are not in the lengths yet."""
+        self._over = np.ones(self._count, np.bool_)
+        self._any_over = True
+        shape, dtype = array_layout(env.single_observation_space)
+        self._current = np.zeros((self._count, *shape), dtype)
+        self._buffers: dict[int, _Buffers] = {}
+        self._ended: list[EpisodeEnd] = []
+
+    def take(self, collectors: Sequence[Self]) -> None:
+        """Goes on with the episodes of collectors whose environments are this one's, in order, of runs with different seeds.
+
+        They keep their slots as views of its own, to save and restore them (see `settled` and `moved`), but step no more.
+        """
+        self.origins = [origin for own in collectors for origin in own.origins]
+        give_views(self, collectors, _OF_SLOTS)
+        self.moved()
+
+    def settled(self) -> None:
+        """Brings up to date what is counted late: whoever reads a slot through a collector that was joined asks for it before."""
+        self._lengths += self._uncounted
+        self._uncounted = 0
+
+    def moved(self) -> None:
+        """Says that slots were restored through a collector that was joined."""
+        self._any_over = bool(self._over.any())
+
+    @property
+    def num_envs(self) -> int:
+        """Environments stepped together."""
+        return self._count
+
+    def collect(self, plan: CollectPlan) -> Experience:
+        """Gathers experience; its arrays are valid until the next call."""
+        if plan.episodes is not None or plan.whole_episodes:
+            return self._collect_episodes(plan)
+        steps = plan.vector_steps or -(-(plan.env_steps or 0) // self._count)
+        buffers, self._ended = self._buffers_of(steps), []
+        for index in range(steps):
+            self._step(buffers, index)
+        return Experience(
+            buffers.observation,
+            buffers.action,
+            buffers.reward,
+            buffers.terminated,
+            buffers.truncated,
+            buffers.next_observation,
+            self._ended,
+            env_steps=buffers.reward.size,
+        )
+
+    def begin_due(self) -> Array:
+        """Begins the episodes whose slots are free now, instead of before the next step; returns the observations [B, ...], borrowed."""
+        if self._any_over:
+            self._begin_episodes(self._over)
+            self._over[:] = False
+        return self._current
+
+    def state_dict(self) -> StateTree:
+        """Returns the running episodes and the numbering."""
+        self.settled()
+        return {
+            "begun": self._begun,
+            "returns": self._returns,
+            "lengths": self._lengths,
+            "over": self._over,
+            "episodes": self.env.save_episodes(),
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Like `restore`, for callers that do not ask how it went."""
+        self.restore(state)
+
+    def restore(self, state: StateTree) -> RestoreReport:
+        """Finds back into the running episodes; one that its environment does not repeat is given up, and a new one begins in its place.
+
+        An actor with a method `episodes_lost` is told where, bool [B]; it has its own state and its memory again by then.
+        """
+        self._begun[:] = state["begun"]
+        self._returns[:] = state["returns"]
+        self._lengths[:] = state["lengths"]
+        self._uncounted = 0
+        self._over[:] = state["over"]
+        restored = self.env.restore_episodes(state["episodes"])
+        lost = [i for i, result in enumerate(restored) if not result.reproduced or (result.observation is None and not self._over[i])]
+        for index, result in enumerate(restored):
+            if result.observation is not None:
+                self._current[index] = result.observation
+        for index in lost:
+            self._over[index] = True
+        self.moved()
+        told = getattr(self.actor, "episodes_lost", None)
+        if lost and told is not None:
+            told(np.isin(np.arange(self._count), lost))
+        return RestoreReport(exact=not lost, notes=_notes([self._first + index for index in lost]))
+
+    def _step(self, buffers: _Buffers, index: int) -> None:
+        """Makes the vector step `index`; begins episodes where one is over."""
+        if self._any_over:
+            self._begin_episodes(self._over)
+        observation: Array = buffers.observation[index]
+        observation[...] = self._current
+        actions = self.actor.act(observation, explore=True)
+        successor, reward, terminated, truncated = self.env.advance(actions)
+        buffers.action[index] = actions
+        buffers.reward[index], buffers.terminated[index] = (reward, terminated) if self._told is None else self._told.heard
+        buffers.truncated[index] = truncated
+        buffers.next_observation[index] = successor
+        self._current[...] = successor
+        self._returns += reward
+        self._uncounted += 1
+        np.logical_or(terminated, truncated, out=self._over)
+        if 1 in self._over.tobytes():  # any() takes ten times as long
+            self.settled()
+            self._any_over = True
+            self._ended.extend(self._ends(index, terminated, self._over))
+
+    def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
+        self.settled()
+        slots, seeds = np.flatnonzero(mask).tolist(), [0] * self._count
+        for slot in slots:
+            seed, index = self.origins[slot]
+            seeds[slot] = derive_seed(seed, "env", index, int(self._begun[slot]), bits=ENV_SEED_BITS)
+        first = self.env.begin(mask, seeds)
+        for slot in slots:  # most often one: by the mask, each line takes as long as the loop
+            self._current[slot] = first[slot]
+            self._begun[slot] += 1
+            self._returns[slot] = 0.0
+            self._lengths[slot] = 0
+        self._any_over = False
+
+    def _ends(self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]) -> list[EpisodeEnd]:
+        slots, first, returns, lengths = np.flatnonzero(over).tolist(), self._first, self._returns, self._lengths
+        return [EpisodeEnd(first + i, step, float(returns[i]), int(lengths[i]), bool(terminated[i])) for i in slots]
+
+    def _collect_episodes(self, plan: CollectPlan) -> Experience:
+        """Gathers whole episodes only; those that run are given up first, uncounted."""
+        steps: list[_Buffers] = []
+        active_rows: list[npt.NDArray[np.bool_]] = []
+        ended: list[EpisodeEnd] = []
+        active = np.zeros(self._count, np.bool_)
+        begun = 0
+        while True:
+            begun += self._begin_wanted(plan, active, begun, sum(end.episode_length for end in ended))
+            if not active.any():
+                break
+            row = _new_buffers(self.env, 1)
+            self._step_active(row, active, len(steps), ended)
+            steps.append(row)
+            active_rows.append(active.copy())
+            active &= ~self._over
+        self._over[:] = True
+        self._any_over = True
+        return _stacked(steps, active_rows, ended)
+
+    def _begin_wanted(self, plan: CollectPlan, active: npt.NDArray[np.bool_], begun: int, finished_steps: int) -> int:
+        """Begins episodes in idle slots while the plan wants more of them; returns how many."""
+        idle = np.flatnonzero(~active)
+        if plan.episodes is not None:
+            idle = idle[: max(0, plan.episodes - begun)]
+        elif finished_steps + int(self._lengths[active].sum()) >= (plan.env_steps or 0):
+            return 0
+        if idle.size:
+            mask = np.zeros(self._count, np.bool_)
+            mask[idle] = True
+            self._begin_episodes(mask)
+            self._over[mask] = False
+            active |= mask
+        return int(idle.size)
+
+    def _step_active(self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]) -> None:
+        row.observation[0] = self._current
+        told = getattr(self.actor, "slots_active", None)
+        if told is not None:
+            told(active)
+        actions = self.actor.act(row.observation[0], explore=True)
+        successor, reward, terminated, truncated = self.env.advance(actions)
+        heard = (reward, terminated) if self._told is None else self._told.heard
+        row.action[0], (row.reward[0], row.terminated[0]), row.truncated[0] = actions, heard, truncated
+        row.next_observation[0] = successor
+        self._current[...] = successor
+        self._returns[active] += reward[active]
+        self._lengths[active] += 1
+        self._over[active] = (terminated | truncated)[active]
+        ended.extend(self._ends(step, terminated, self._over & active))
+
+    def _buffers_of(self, steps: int) -> _Buffers:
+        buffers = self._buffers.get(steps)
+        if buffers is None:
+            buffers = self._buffers[steps] = _new_buffers(self.env, steps)
+        return buffers
+
+
+def _new_buffers(env: EpisodeVector, steps: int) -> _Buffers:
+    shape, dtype = array_layout(env.single_observation_space)
+    action_shape, action_dtype = action_layout(env.single_action_space)
+    lead = (steps, env.num_envs)
+    return _Buffers(
+        np.zeros((*lead, *shape), dtype),
+        np.zeros((*lead, *action_shape), action_dtype),
+        np.zeros(lead, np.float64),
+        np.zeros(lead, np.bool_),
+        np.zeros(lead, np.bool_),
+        np.zeros((*lead, *shape), dtype),
+    )
+
+
+def _stacked(steps: list[_Buffers], active_rows: list[npt.NDArray[np.bool_]], ended: list[EpisodeEnd]) -> Experience:
+    active = np.stack(active_rows)
+    return Experience(
+        np.concatenate([row.observation for row in steps]),
+        np.concatenate([row.action for row in steps]),
+        np.concatenate([row.reward for row in steps]),
+        np.concatenate([row.terminated for row in steps]),
+        np.concatenate([row.truncated for row in steps]),
+        np.concatenate([row.next_observation for row in steps]),
+        ended,
+        active,
+        int(active.sum()),
+    )
+
+
+def _notes(lost: list[int]) -> tuple[tuple[str, str], ...]:
+    if not lost:
+        return ()
+    which = ", ".join(map(str, lost[:8])) + (", …" if len(lost) > 8 else "")
+    message = f"Environments {which} did not repeat their episode from its seed and actions: the environment is not deterministic, "
+    return (("env_not_deterministic", message + "so these episodes begin again and the resume is statistical."),)

@@ -1,0 +1,1 @@
+"""Environments: Gymnasium vector environments without autoreset, whose running episodes can be saved and begun again."""

@@ -1,0 +1,174 @@
+"""Vector environments: autoreset disabled, resets by mask, episodes that can be saved."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from workers.core.types import Array, StateTree
+from workers.rl.envs.resumable_episode import EpisodeEnv, Restored
+from workers.rl.envs.space_arrays import array_layout as array_layout
+
+StepArrays = tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+
+
+class EpisodeVector(Protocol):
+    """Several copies of an environment, stepped together. Arrays that it returns are valid until the next call."""
+
+    num_envs: int
+    single_observation_space: gym.Space[Any]
+    """As the environment declares it; of a `Dict` or `Tuple` the arrays hold the vectors of `workers.rl.envs.space_arrays`."""
+    single_action_space: gym.Space[Any]
+
+    def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
+        """Begins episodes where `mask` is true, perhaps nowhere, each from its seed; returns the current observation of all, [B, ...]."""
+        ...
+
+    def advance(self, actions: Array) -> StepArrays:
+        """Steps all slots; one whose episode is over stays as it is, with reward 0.
+
+        Returns:
+            Observation [B, ...], reward [B], terminated [B], truncated [B].
+        """
+        ...
+
+    def successes(self) -> list[bool | None]:
+        """Returns for each slot whether its last finished episode succeeded; `None` where the environment does not say."""
+        ...
+
+    def save_episodes(self) -> list[StateTree]:
+        """Returns the running episode of each slot."""
+        ...
+
+    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+        """Finds back into episodes that `save_episodes` of another such object returned."""
+        ...
+
+    def close(self) -> None:
+        """Closes all copies."""
+        ...
+
+
+class SerialVector(VectorEnv[Any, Any, Any]):
+    """Steps the copies one after the other in this process, into arrays made once.
+
+    Args:
+        makers: One per copy.
+    """
+
+    def __init__(self, makers: Sequence[Callable[[], EpisodeEnv]]) -> None:
+        self.envs = [make() for make in makers]
+        self.num_envs = len(self.envs)
+        first = self.envs[0]
+        self.metadata = {**first.metadata, "autoreset_mode": AutoresetMode.DISABLED}
+        self.render_mode = first.render_mode
+        self.single_observation_space, self.single_action_space = first.declared_space, first.action_space
+        self.observation_space = batch_space(first.observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._plain = isinstance(self.single_action_space, gym.spaces.Discrete)
+        shape, dtype = array_layout(self.single_observation_space)
+        self._observation = np.zeros((self.num_envs, *shape), dtype)
+        self._reward = np.zeros(self.num_envs, np.float64)
+        self._terminated = np.zeros(self.num_envs, np.bool_)
+        self._truncated = np.zeros(self.num_envs, np.bool_)
+
+    def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
+        """Begins episodes where `mask` is true."""
+        for index in np.flatnonzero(mask).tolist():
+            self._observation[index], _ = self.envs[index].reset(seed=seeds[index])
+        return self._observation
+
+    def advance(self, actions: Array) -> StepArrays:
+        """Steps all slots."""
+        observation, reward, terminated, truncated = self._observation, self._reward, self._terminated, self._truncated
+        chosen: Any = actions.tolist() if self._plain else actions
+        for index, env in enumerate(self.envs):
+            observation[index], reward[index], terminated[index], truncated[index], _ = env.step(chosen[index])
+        return observation, reward, terminated, truncated
+
+    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Gymnasium's reset, with `options["reset_mask"]`."""
+        options = dict(options or {})
+        mask = options.pop("reset_mask", np.ones(self.num_envs, np.bool_))
+        seeds = [seed + index for index in range(self.num_envs)] if isinstance(seed, int) else seed or [None] * self.num_envs
+        for index in np.flatnonzero(mask).tolist():
+            self._observation[index], _ = self.envs[index].reset(seed=seeds[index], options=options)
+        return self._observation.copy(), {}
+
+    def step(self, actions: Array) -> tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
+        """Gymnasium's step; infos are dropped."""
+        observation, reward, terminated, truncated = self.advance(np.asarray(actions))
+        return observation.copy(), reward.copy(), terminated.copy(), truncated.copy(), {}
+
+    def successes(self) -> list[bool | None]:
+        """Returns for each slot whether its last finished episode succeeded."""
+        return [env.success for env in self.envs]
+
+    def lives(self) -> npt.NDArray[np.int64]:
+        """Returns the lives left in each Atari game [B]."""
+        return np.array([env.lives for env in self.envs], np.int64)
+
+    def save_episodes(self) -> list[StateTree]:
+        """Returns the running episode of each slot."""
+        return [env.save_episode() for env in self.envs]
+
+    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+        """Finds back into episodes."""
+        return [env.restore_episode(episodes) for env in self.envs]
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Closes all copies."""
+        del kwargs
+        for env in self.envs:
+            env.close()
+
+
+class ProcessVector:
+    """Gives each copy its own process (Gymnasium's `AsyncVectorEnv`): for environments slower than about a millisecond.
+
+    Args:
+        makers: One per copy; they cross to the processes.
+    """
+
+    def __init__(self, makers: Sequence[Callable[[], EpisodeEnv]]) -> None:
+        self._env: Any = AsyncVectorEnv(list(makers), copy=False, autoreset_mode=AutoresetMode.DISABLED, context="spawn")
+        self._observation: Array = np.zeros(0)
+        self.num_envs = self._env.num_envs
+        self.single_observation_space: gym.Space[Any] = self._env.get_attr("declared_space")[0]
+        self.single_action_space: gym.Space[Any] = self._env.single_action_space
+
+    def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
+        """Begins episodes where `mask` is true."""
+        if mask.any():
+            observation, _ = self._env.reset(seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()})
+            self._observation = np.asarray(observation)
+        return self._observation
+
+    def advance(self, actions: Array) -> StepArrays:
+        """Steps all slots."""
+        self._observation, reward, terminated, truncated, _ = self._env.step(actions)
+        return self._observation, reward, terminated, truncated
+
+    def successes(self) -> list[bool | None]:
+        """Returns for each slot whether its last finished episode succeeded."""
+        return list(self._env.get_attr("success"))
+
+    def lives(self) -> npt.NDArray[np.int64]:
+        """Returns the lives left in each Atari game [B]."""
+        return np.array(self._env.get_attr("lives"), np.int64)
+
+    def save_episodes(self) -> list[StateTree]:
+        """Returns the running episode of each slot."""
+        return list(self._env.call("save_episode"))
+
+    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+        """Finds back into episodes."""
+        return list(self._env.call("restore_episode", episodes))
+
+    def close(self) -> None:
+        """Ends the processes."""
+        self._env.close()

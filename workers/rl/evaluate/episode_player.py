@@ -1,0 +1,53 @@
+"""Plays whole episodes in one environment without exploring, step by step, for somebody who watches."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from workers.core.protocols import Agent
+from workers.core.rng import preserved_global_state
+from workers.rl.evaluate.vector_evaluator import Told
+
+
+class Player:
+    """Plays episodes.
+
+    Args:
+        env: One environment; owned.
+        agent: Acts without exploring.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], agent: Agent) -> None:
+        self.env = env
+        self._agent = agent
+        self._told: Told | None = getattr(agent, "observe_evaluation", None)
+        self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
+        self.episode_return = 0.0
+        """Undiscounted, of the episode so far."""
+        self.episode_length = 0
+        """env_steps of the episode so far."""
+
+    def steps(self, seed: int, most: int | None = None) -> Iterator[None]:
+        """Yields after the reset and after each step of one episode; ends with the episode, or after `most` times."""
+        self.episode_return, self.episode_length, over = 0.0, 0, False
+        with preserved_global_state(), self._agent.eval_mode():
+            observation, _ = self.env.reset(seed=seed)
+            yield
+            while not over and (most is None or self.episode_length + 1 < most):
+                action = self._agent.act(np.asarray(observation)[None], explore=False)[0]
+                observation, reward, terminated, truncated, _ = self.env.step(int(action) if self._discrete else action)
+                self.episode_return += float(reward)
+                self.episode_length += 1
+                over = bool(terminated or truncated)
+                self._tell(observation, float(reward), bool(terminated), reset=over or self.episode_length + 1 == most)
+                yield
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self.env.close()
+
+    def _tell(self, observation: Any, reward: float, terminated: bool, *, reset: bool) -> None:
+        if self._told is not None:
+            self._told(np.asarray(observation)[None], np.array([reward]), np.array([terminated]), np.array([reset]))

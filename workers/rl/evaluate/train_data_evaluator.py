@@ -1,0 +1,90 @@
+"""Evaluates on the very episodes that training begins with, instead of fresh ones: the gap between both shows what was learnt by heart.
+
+The training's episode e of environment i has the seed `derive_seed(run seed, "env", i, e)`. The evaluation's episodes are episode 0 of each
+of the B training environments, then episode 1 of each, and so on.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.protocols import Agent, ClockView
+from workers.core.rng import ENV_SEED_BITS, derive_seed
+from workers.core.types import Array, EvaluationResult, StateTree
+from workers.rl.envs.resumable_episode import Restored
+from workers.rl.envs.vector import EpisodeVector, StepArrays
+from workers.rl.evaluate.vector_evaluator import EvaluationBudget, Told, VectorEvaluator, fixed_seed
+
+
+class TrainDataEvaluator:
+    """Evaluates an agent on the first training episodes of its run.
+
+    Args:
+        env: Like the training's, with its time limit, in any number of copies; used by nobody else, closed with the evaluator.
+        agent: Acts without exploring.
+        budget: How much to run.
+        seed: The run's seed; results name it as theirs.
+        num_envs: B of the training.
+        told: See `VectorEvaluator`.
+    """
+
+    def __init__(
+        self, env: EpisodeVector, agent: Agent, budget: EvaluationBudget, *, seed: int, num_envs: int, told: Told | None = None
+    ) -> None:
+        self._env = _TrainingEpisodes(env, seed, num_envs)
+        self._evaluator = VectorEvaluator(self._env, agent, budget, fixed_seed(seed), told)
+
+    def evaluate(self, clock: ClockView) -> EvaluationResult:
+        """Runs one evaluation; the same agent gets the same result each time, where the environment is deterministic."""
+        self._env.begun = 0
+        return self._evaluator.evaluate(clock)
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self._env.close()
+
+
+class _TrainingEpisodes:
+    """A vector environment whose n-th episode is the n-th of the training, whatever seed is asked for."""
+
+    def __init__(self, env: EpisodeVector, seed: int, num_envs: int) -> None:
+        self._env = env
+        self._seed = seed
+        self._training_envs = num_envs
+        self.begun = 0
+        """Episodes begun so far."""
+        self.num_envs = env.num_envs
+        self.single_observation_space: gym.Space[Any] = env.single_observation_space
+        self.single_action_space: gym.Space[Any] = env.single_action_space
+
+    def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
+        """Begins episodes where `mask` is true, in the order of the slots."""
+        own = list(seeds)
+        for slot in np.flatnonzero(mask).tolist():
+            episode, env = divmod(self.begun, self._training_envs)
+            own[slot] = derive_seed(self._seed, "env", env, episode, bits=ENV_SEED_BITS)
+            self.begun += 1
+        return self._env.begin(mask, own)
+
+    def advance(self, actions: Array) -> StepArrays:
+        """Steps all slots."""
+        return self._env.advance(actions)
+
+    def successes(self) -> list[bool | None]:
+        """Returns for each slot whether its last finished episode succeeded."""
+        return self._env.successes()
+
+    def save_episodes(self) -> list[StateTree]:
+        """Returns the running episode of each slot."""
+        return self._env.save_episodes()
+
+    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+        """Finds back into episodes."""
+        return self._env.restore_episodes(episodes)
+
+    def close(self) -> None:
+        """Closes all copies."""
+        self._env.close()

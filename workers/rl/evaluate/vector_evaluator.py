@@ -1,0 +1,211 @@
+"""Runs whole episodes with exploration off and sums them up.
+
+Episodes are numbered when they start, and only the first ones by start order count, so short episodes are not over-represented: several
+environments give the same result as one. Owns its environment; changes neither the actor nor any generator that training uses.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.protocols import Agent, ClockView
+from workers.core.rng import ENV_SEED_BITS, derive_seed, preserved_global_state
+from workers.core.types import Array, EvaluationResult
+from workers.rl.envs.vector import EpisodeVector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationBudget:
+    """How much one evaluation runs; exactly one is set."""
+
+    episodes: int | None = None
+    """Whole episodes."""
+    steps: int | None = None
+    """env_steps as one environment would make them, one episode after the other; the unfinished last episode is dropped."""
+
+    def __post_init__(self) -> None:
+        if (self.episodes is None) == (self.steps is None):
+            raise ValueError("set exactly one of episodes and steps")
+
+
+class SeedRule(Protocol):
+    """Says which seed the episodes of an evaluation derive from."""
+
+    def __call__(self, clock: ClockView) -> int: ...
+
+
+def training_seeds(run_seed: int) -> SeedRule:
+    """Returns the rule for evaluations during training: a fresh seed at every step, the same again after a resume."""
+    return lambda clock: derive_seed(run_seed, "evaluation", clock.env_steps, clock.updates, bits=53)
+
+
+def fixed_seed(seed: int) -> SeedRule:
+    """Returns the rule for evaluate jobs: the one seed that was asked for."""
+    return lambda _: seed
+
+
+Told = Callable[[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]], None]
+"""Hears of each vector step: successor [B, ...], reward [B], terminated [B], and reset [B], which is true where an episode is over, or
+given up because the evaluation is. Arrays are borrowed for the call."""
+
+
+def episode_seed(evaluation_seed: int, episode: int) -> int:
+    """Returns the seed that an evaluation begins its episode number `episode` from, numbered from 0 by start order."""
+    return derive_seed(evaluation_seed, "episode", episode, bits=ENV_SEED_BITS)
+
+
+class VectorEvaluator:
+    """Evaluates an agent on a vector environment.
+
+    Args:
+        env: Used by nobody else; closed with the evaluator.
+        agent: Acts without exploring.
+        budget: How much to run.
+        seeds: Where the episodes' seeds come from.
+        told: For agents that must hear how their actions ended, in evaluations too.
+    """
+
+    def __init__(self, env: EpisodeVector, agent: Agent, budget: EvaluationBudget, seeds: SeedRule, told: Told | None = None) -> None:
+        self._env = env
+        self._agent = agent
+        self._budget = budget
+        self._seeds = seeds
+        self._told = told
+
+    def evaluate(self, clock: ClockView) -> EvaluationResult:
+        """Runs one evaluation."""
+        seed = self._seeds(clock)
+        with preserved_global_state(), self._agent.eval_mode():
+            returns, lengths, successes, partial = self._run(seed).counted()
+        return replace(summarise(returns, lengths, seed, partial=partial), success_rate=success_rate(successes))
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self._env.close()
+
+    def _run(self, seed: int) -> "_Ledger":
+        env, ledger = self._env, _Ledger(self._budget)
+        slots: list[int | None] = [None] * env.num_envs
+        while not ledger.complete:
+            actions = self._agent.act(self._begin_episodes(seed, slots, ledger), explore=False)
+            successor, reward, terminated, truncated = env.advance(actions)
+            for slot, episode in enumerate(slots):
+                if episode is None:
+                    continue
+                over = bool(terminated[slot] or truncated[slot])
+                ledger.add_step(episode, float(reward[slot]), over=over)
+                if over:
+                    ledger.note_success(episode, env.successes()[slot])
+                    slots[slot] = None
+            if self._told is not None:
+                self._told(successor, reward, terminated, terminated | truncated | ledger.complete)
+        return ledger
+
+    def _begin_episodes(self, seed: int, slots: list[int | None], ledger: "_Ledger") -> Array:
+        mask = np.zeros(len(slots), np.bool_)
+        seeds = [0] * len(slots)
+        for slot, episode in enumerate(slots):
+            if episode is None and (begun := ledger.begin()) is not None:
+                slots[slot] = begun
+                mask[slot] = True
+                seeds[slot] = episode_seed(seed, begun)
+        return self._env.begin(mask, seeds)
+
+
+class _Ledger:
+    """Episodes of one evaluation in start order, and when there are enough of them."""
+
+    def __init__(self, budget: EvaluationBudget) -> None:
+        self._budget = budget
+        self._returns: list[float] = []
+        self._lengths: list[int] = []
+        self._over: list[bool] = []
+        self._successes: list[bool | None] = []
+        self._finished = 0
+        """Episodes 0 to this, exclusive, are over."""
+        self._finished_steps = 0
+
+    def begin(self) -> int | None:
+        """Returns the number of a new episode, or `None` where no more count."""
+        number = len(self._returns)
+        if number == self._budget.episodes:
+            return None
+        self._returns.append(0.0)
+        self._lengths.append(0)
+        self._over.append(False)
+        self._successes.append(None)
+        return number
+
+    def add_step(self, episode: int, reward: float, *, over: bool) -> None:
+        """Counts a step."""
+        self._returns[episode] += reward
+        self._lengths[episode] += 1
+        self._over[episode] = over
+        while self._finished < len(self._over) and self._over[self._finished]:
+            self._finished_steps += self._lengths[self._finished]
+            self._finished += 1
+
+    def note_success(self, episode: int, success: bool | None) -> None:
+        """Keeps what the environment says of an episode that ended."""
+        self._successes[episode] = success
+
+    @property
+    def complete(self) -> bool:
+        """Whether the budget is used up, counting as if the episodes had run one after the other."""
+        if self._budget.steps is None:
+            return self._finished == self._budget.episodes
+        running = self._lengths[self._finished] if self._finished < len(self._lengths) else 0
+        return self._finished_steps + running >= self._budget.steps
+
+    def counted(self) -> tuple[list[float], list[int], list[bool | None], bool]:
+        """Returns the returns, lengths and successes that count, and whether the only one is that of an unfinished episode."""
+        limit = self._budget.steps
+        count, steps = 0, 0
+        while count < self._finished and (limit is None or steps + self._lengths[count] <= limit):
+            steps += self._lengths[count]
+            count += 1
+        shown = slice(count or 1)
+        return self._returns[shown], self._lengths[shown], self._successes[shown], count == 0
+
+
+def summarise(returns: list[float], lengths: list[int], seed: int, *, partial: bool = False) -> EvaluationResult:
+    """Returns mean, median, sample standard deviation, least and greatest of returns and lengths; non-finite returns stay non-finite."""
+    with np.errstate(all="ignore"):
+        mean, median, stdev, least, greatest = _statistics(np.asarray(returns, np.float64))
+        length_mean, length_median, length_stdev, length_least, length_greatest = _statistics(np.asarray(lengths, np.float64))
+    return EvaluationResult(
+        returns=tuple(returns),
+        lengths=tuple(lengths),
+        seed=seed,
+        mean=mean,
+        median=median,
+        stdev=stdev,
+        min=least,
+        max=greatest,
+        length_mean=length_mean,
+        length_median=length_median,
+        length_stdev=length_stdev,
+        length_min=length_least,
+        length_max=length_greatest,
+        partial=partial,
+    )
+
+
+def success_rate(successes: Sequence[bool | None]) -> float | None:
+    """Returns the share of successes; `None` where the environment said nothing of any episode, else silence is no success."""
+    if all(one is None for one in successes):
+        return None
+    return sum(one is True for one in successes) / len(successes)
+
+
+def share_reaching(result: EvaluationResult, threshold: float) -> float:
+    """Returns the share of episodes whose return is at least `threshold`, in [0, 1]."""
+    return sum(one >= threshold for one in result.returns) / len(result.returns)
+
+
+def _statistics(values: npt.NDArray[np.float64]) -> tuple[float, float, float, float, float]:
+    stdev = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return float(values.mean()), float(np.median(values)), stdev, float(values.min()), float(values.max())

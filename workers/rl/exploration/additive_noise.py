@@ -1,0 +1,187 @@
+"""Noise that is added to continuous actions: independent from step to step, or wandering."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.types import Array, StateTree
+from workers.rl.exploration.random_blocks import Blocks
+from workers.rl.exploration.schedules import Constant, Schedule
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which actions stay."""
+
+    low: float | Array = -1.0
+    """Number, or one per entry of an action."""
+    high: float | Array = 1.0
+    """Number, or one per entry of an action."""
+
+
+class AdditiveGaussian:
+    """Adds independent normal noise (Fujimoto et al. 2018, "TD3", section 6.1).
+
+    Args:
+        scale: Standard deviation, by env_steps or the same for ever.
+        bounds: What actions with noise are clipped to; `None` leaves them.
+        generator: Source of randomness; the explorer's own.
+    """
+
+    needs_values: ClassVar[bool] = False
+
+    def __init__(self, scale: Schedule | float = 0.1, *, generator: np.random.Generator, bounds: Bounds | None = Bounds()) -> None:
+        self._schedule = Constant(scale) if isinstance(scale, int | float) else scale
+        self.draws: Blocks = Blocks(generator, _draw)
+        self._clip = _Clip(bounds)
+
+    def explore(self, greedy: Floats, env_steps: int) -> Floats:
+        """Returns actions [B, ...] of the dtype of `greedy`.
+
+        Args:
+            greedy: Actions float [B, ...] to add noise to; left as they are.
+            env_steps: Counter before these actions.
+        """
+        self.draws.advance(greedy.shape)
+        actions = self.draws.block[0][self.draws.at] * self._schedule(env_steps)
+        actions += greedy
+        return self._clip(actions, greedy.dtype)
+
+    def drawing_from(self, draws: Blocks) -> Self:
+        """Returns a like explorer with another source of random numbers, for as many environments as it draws for."""
+        like = copy(self)
+        like.draws = draws
+        return like
+
+    def reset(self, ended: npt.NDArray[np.bool_]) -> None:
+        """Does nothing: each step is on its own."""
+
+    def metrics(self, env_steps: int) -> Mapping[str, float]:
+        """Returns the standard deviation."""
+        return {"explore/scale": self._schedule(env_steps)}
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the draws."""
+        return self.draws.state_dict()
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the draws to a captured state."""
+        self.draws.load_state_dict(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Wandering:
+    """How noise wanders: x <- x + theta (mu - x) + sigma N(0, 1)."""
+
+    theta: float = 0.15
+    """How fast it returns, in (0, 1]."""
+    mu: float = 0.0
+    """Where it returns to."""
+    at_mu: bool = True
+    """Whether an episode begins at mu; else where the noise is after a long time, at mu + sigma / sqrt(2 theta - theta^2) N(0, 1)."""
+
+
+class AdditiveOrnsteinUhlenbeck:
+    """Adds noise that wanders within an episode (Uhlenbeck & Ornstein 1930; Lillicrap et al. 2016, "DDPG", section 7).
+
+    Begins anew with each episode of an environment; see `reset`.
+
+    Args:
+        sigma: Size of the steps, by env_steps or the same for ever: 0.2 in the paper, 0.3 in PFRL.
+        wandering: How it wanders.
+        bounds: What actions with noise are clipped to; `None` leaves them.
+        generator: Source of randomness; the explorer's own.
+    """
+
+    needs_values: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        sigma: Schedule | float = 0.2,
+        *,
+        generator: np.random.Generator,
+        wandering: Wandering = Wandering(),
+        bounds: Bounds | None = Bounds(),
+    ) -> None:
+        self._schedule = Constant(sigma) if isinstance(sigma, int | float) else sigma
+        self._wandering = wandering
+        self._draws = Blocks(generator, _draw)
+        self._clip = _Clip(bounds)
+        self._noise: Floats = np.zeros(0, np.float32)
+        self._fresh: npt.NDArray[np.bool_] | None = None
+
+    def explore(self, greedy: Floats, env_steps: int) -> Floats:
+        """Returns actions [B, ...] of the dtype of `greedy`, and moves the noise on by one step.
+
+        Args:
+            greedy: Actions float [B, ...] to add noise to; left as they are.
+            env_steps: Counter before these actions.
+        """
+        self._draws.advance(greedy.shape)
+        normal, sigma = self._draws.block[0][self._draws.at], self._schedule(env_steps)
+        if self._noise.shape != greedy.shape:
+            self._noise, self._fresh = np.zeros(greedy.shape, np.float32), np.ones(len(greedy), np.bool_)
+        theta, mu = self._wandering.theta, self._wandering.mu
+        noise: Floats = self._noise * (1 - theta)
+        noise += sigma * normal
+        if mu:
+            noise += theta * mu
+        if self._fresh is not None:
+            noise[self._fresh] = self._beginning(normal[self._fresh], sigma)
+            self._fresh = None
+        self._noise = noise
+        return self._clip(noise + greedy, greedy.dtype)
+
+    def reset(self, ended: npt.NDArray[np.bool_]) -> None:
+        """Lets the noise begin anew where `ended`, bool [B], is true."""
+        if ended.any():
+            self._fresh = ended.copy() if self._fresh is None else self._fresh | ended
+
+    def metrics(self, env_steps: int) -> Mapping[str, float]:
+        """Returns the size of the steps."""
+        return {"explore/scale": self._schedule(env_steps)}
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the draws, the noise, and where it begins anew."""
+        return {"draws": self._draws.state_dict(), "noise": self._noise, "fresh": self._fresh}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings everything to a captured state."""
+        self._draws.load_state_dict(state["draws"])
+        self._noise = np.array(state["noise"])
+        self._fresh = None if state["fresh"] is None else np.array(state["fresh"])
+
+    def _beginning(self, normal: Floats, sigma: float) -> Floats:
+        """The first noise of episodes takes the normal numbers of the step that it replaces, so nothing more is drawn."""
+        theta = self._wandering.theta
+        return self._wandering.mu + (sigma if self._wandering.at_mu else sigma * (2 * theta - theta**2) ** -0.5) * normal
+
+
+class _Clip:
+    """Clips to bounds, which are converted once."""
+
+    def __init__(self, bounds: Bounds | None) -> None:
+        self._bounds = bounds
+        self._dtype: np.dtype[Any] | None = None
+        self._low: Array = np.zeros(0)
+        self._high: Array = np.zeros(0)
+
+    def __call__(self, actions: Floats, dtype: np.dtype[Any]) -> Floats:
+        """Clips `actions` in place; returns them in the dtype."""
+        if self._bounds is not None:
+            if self._dtype != actions.dtype:
+                self._dtype = actions.dtype
+                self._low, self._high = (np.asarray(bound, actions.dtype) for bound in (self._bounds.low, self._bounds.high))
+            np.maximum(actions, self._low, out=actions)
+            np.minimum(actions, self._high, out=actions)
+        return actions if actions.dtype == dtype else actions.astype(dtype)
+
+
+def _draw(generator: np.random.Generator, shape: tuple[int, ...]) -> Sequence[Array]:
+    return (generator.standard_normal(shape, dtype=np.float32),)

@@ -1,0 +1,57 @@
+"""The explorers of a pack, as one. n explorers, B environments of each."""
+
+from collections.abc import Sequence
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.types import Array
+from workers.rl.exploration.protocol import Explorer, Greedy
+from workers.rl.exploration.random_blocks import Blocks, JoinedBlocks
+
+
+@runtime_checkable
+class DrawsOnly(Explorer, Protocol):
+    """An explorer that depends on nothing but its draws, so that one can explore for several with the draws of all."""
+
+    draws: Blocks
+
+    def drawing_from(self, draws: Blocks) -> Self:
+        """Returns a like explorer with another source of random numbers, for as many environments as it draws for."""
+        ...
+
+
+class JoinedExplorers:
+    """Explores for all, each with its own random numbers.
+
+    Args:
+        each: Alike, and at the same step. What they save is right after `settle`.
+    """
+
+    def __init__(self, each: Sequence[Explorer]) -> None:
+        first = each[0]
+        self._each = list(each)
+        self._whole: Explorer | None = first if isinstance(first, Greedy) else None
+        self._draws: JoinedBlocks | None = None
+        if isinstance(first, DrawsOnly):
+            self._draws = JoinedBlocks([one.draws for one in each if isinstance(one, DrawsOnly)])
+            self._whole = first.drawing_from(self._draws)
+
+    def explore(self, greedy: Array, env_steps: int) -> Array:
+        """Returns actions [n * B, ...]; see `Explorer.explore`."""
+        if self._whole is not None:
+            return self._whole.explore(greedy, env_steps)
+        parts = np.split(greedy, len(self._each))
+        return np.concatenate([one.explore(part, env_steps) for one, part in zip(self._each, parts, strict=True)])
+
+    def reset(self, ended: npt.NDArray[np.bool_]) -> None:
+        """Says in which environments, bool [n * B], the episode ended with the last actions."""
+        if self._whole is None:
+            for one, part in zip(self._each, np.split(ended, len(self._each)), strict=True):
+                one.reset(part)
+
+    def settle(self) -> None:
+        """Brings the explorers of each up to date."""
+        if self._draws is not None:
+            self._draws.settle()

@@ -1,0 +1,177 @@
+"""Replay of stacked frames that keeps each frame once: an observation of k frames is k numbers of frames."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.row_stream import Stream
+from workers.core.types import Array, StateTree
+from workers.rl.memory.replay import Replay
+from workers.rl.memory.sampling_rules import Places, Rule
+from workers.rl.memory.transitions import Field, ReplaySpec, Rows
+
+_SPARE: Final = 1 / 16
+"""Frames kept beyond one per transition, as a share."""
+_PIECE: Final = 4_096
+"""Frames that are moved at once where the room for them grows."""
+
+
+class FrameReplay(Replay):
+    """A `Replay` of observations [k, ...] that are stacks of the newest k frames, the newest last. B environments.
+
+    Nothing is assumed of the environment, everything is compared: an observation that equals the successor of the row before shares all of
+    its frames, a successor that is its observation moved on by one adds one frame, and anything else - the first observation of an
+    episode, however it is padded - is stored whole, though equal frames within it once. So stacks come back as they were given, exactly,
+    and each row holds its true successor, where an episode ended too.
+
+    An episode of L steps needs L + 1 frames, or L + 2 where black frames pad its first stack. At first there is room for a sixteenth more
+    frames than transitions, which is enough while episodes last 32 steps on average. Shorter ones, and observations that move on by no
+    frame, such as the channels of a colour image, need more: the room grows, up to that for whole observations, so that the memory holds
+    as many transitions as it was asked to. Where it cannot grow, the oldest, whose frames were overwritten, are no longer sampled.
+
+    Args:
+        spec: What it keeps; observations [k, ...].
+        rule: How places are chosen; the memory's own.
+        spare: Frames beyond one per transition that there is room for at first, as a share of the capacity.
+        grows: Whether there may come to be room for more.
+
+    Raises:
+        ValueError: If observations have no axis of frames, or frames are too many to be numbered.
+    """
+
+    def __init__(self, spec: ReplaySpec, rule: Rule, *, spare: float = _SPARE, grows: bool = True) -> None:
+        shape, dtype = spec.observation
+        if len(shape) < 2:
+            raise ValueError(f"frames share memory where observations are stacks [k, ...], not of shape {list(shape)}: use Replay")
+        self._stack = shape[0]
+        super().__init__(spec, rule)
+        least = 2 * self._stack * (self._stack + 1) * spec.num_envs
+        count = max(int(self.capacity * (1 + spare)), self.capacity + least)
+        if count >= 2**31:
+            raise ValueError(f"{count} frames are more than can be numbered: lower the capacity")
+        most = min(2 * self._stack * self.capacity + least, 2**31 - 1)
+        self._numbered = max(count, most) if grows else count
+        """Numbers that there are for frames; rows keep theirs while the room grows. The room never exceeds it."""
+        self._frames = np.zeros((count, *shape[1:]), dtype)
+        self._added = 0
+        self._oldest = np.zeros(self._steps, np.int64)
+        self._intact = 0
+
+    def state_dict(self) -> StateTree:
+        """Returns what is small, and rows and frames as streams."""
+        own = {"added": self._added, "room": len(self._frames), "numbered": self._numbered, "oldest": self._oldest, "intact": self._intact}
+        return {**super().state_dict(), **own, "frames": Stream({"frame": self._frames}, self._added)}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the memory to a captured state.
+
+        Raises:
+            ValueError: If it is of a memory with other fields or frames, another capacity, number of environments or rule.
+        """
+        self._check_frames(state)
+        super().load_state_dict(state)
+        frames, room = state["frames"]["frame"], int(state["room"])
+        if room != len(self._frames):
+            self._frames = np.zeros((room, *self._frames.shape[1:]), self._frames.dtype)
+        self._frames[: len(frames)] = frames
+        self._numbered = int(state.get("numbered", room))  # before it grew, its numbers were the places
+        self._added, self._intact = int(state["added"]), int(state["intact"])
+        self._oldest[:] = state["oldest"]
+        for step in range(self._written - self._filled, self._intact):
+            self._drop(step % self._steps)
+
+    def _observation_fields(self) -> dict[str, Field]:
+        numbers: Field = ((self._stack,), np.int32)
+        return {"observation": numbers, "next_observation": numbers}
+
+    def _write_observations(self, begin: int, rows: Rows) -> None:
+        active = np.ones(rows.ended.shape, np.bool_) if rows.active is None else rows.active
+        self._intact = max(self._intact, self._written + len(active) - self._steps)
+        for t in range(len(active)):
+            place = begin + t
+            self._make_room(self._written + t)
+            self._write_step(place, rows.observation[t], rows.next_observation[t], active[t])
+            self._keep_intact(place, active[t])
+
+    def _observations(self, rows: Mapping[str, Array], last: Places | None) -> tuple[Array, Array]:
+        observation, successor = super()._observations(rows, last)
+        return self._shown(observation), self._shown(successor)
+
+    def _shown(self, numbers: Array) -> Array:
+        """Returns the frames [..., k, ...] of numbers [..., k]."""
+        room = len(self._frames)
+        if room < self._numbered:
+            newest = self._added - 1
+            numbers = (newest - (newest - numbers.astype(np.int64)) % self._numbered) % room
+        return self._frames.take(numbers, axis=0)
+
+    def _make_room(self, row: int) -> None:
+        """Lets the room grow where the frames of the vector step `row` might take the place of some that older rows still need."""
+        oldest = int(self._oldest[self._intact % self._steps]) if self._intact < row else self._added
+        needed, room = self._added - oldest + 2 * self._stack * self._num_envs, len(self._frames)
+        if needed <= room or room == self._numbered:
+            return
+        larger = np.zeros((min(max(room + room // 4, needed), self._numbered), *self._frames.shape[1:]), self._frames.dtype)
+        for begin in range(oldest, self._added, _PIECE):
+            numbers = np.arange(begin, min(begin + _PIECE, self._added))
+            larger[numbers % len(larger)] = self._frames[numbers % room]
+        self._frames = larger
+
+    def _write_step(self, place: int, observation: Array, successor: Array, active: Array) -> None:
+        """Writes the observations [B, k, ...] of one vector step into a row; those of slots that waited mean nothing."""
+        stacks, successors = self._columns["observation"][place], self._columns["next_observation"][place]
+        stacks[:] = self._columns["next_observation"][place - 1]
+        follows = ~_differ(self._shown(stacks), observation) & self._columns["live"][place - 1] & (self._added > 0)
+        if not follows.all():
+            for slot in np.flatnonzero(active & ~follows):
+                stacks[slot] = self._add_stack(observation[slot])
+        successors[:, :-1] = stacks[:, 1:]
+        moved = ~_differ(observation[:, 1:], successor[:, :-1])
+        added = active & moved
+        successors[added, -1] = self._add(successor[added, -1])
+        if not moved.all():
+            for slot in np.flatnonzero(active & ~moved):
+                successors[slot] = self._add_stack(successor[slot])
+
+    def _keep_intact(self, place: int, active: Array) -> None:
+        """Drops the rows that lost a frame to those added with the row `place`.
+
+        The first frame of a stack is its oldest, and rows need no older frames than the rows before them, so the oldest rows go first.
+        """
+        room, newest = len(self._frames), self._added - 1
+        ages = (newest - self._columns["observation"][place, active, 0].astype(np.int64)) % self._numbered
+        self._oldest[place] = newest - int(ages.max(initial=-1))
+        while self._oldest[self._intact % self._steps] < self._added - room:
+            self._drop(self._intact % self._steps)
+            self._intact += 1
+
+    def _add_stack(self, stack: Array) -> npt.NDArray[np.int64]:
+        """Stores the frames of a stack [k, ...], equal neighbours once, and returns their numbers int64 [k]."""
+        new = np.concatenate(([True], _differ(stack[1:], stack[:-1])))
+        numbers: npt.NDArray[np.int64] = self._add(stack[new])[np.cumsum(new) - 1]
+        return numbers
+
+    def _add(self, frames: Array) -> npt.NDArray[np.int64]:
+        """Stores frames [n, ...] and returns their numbers int64 [n]."""
+        added = self._added + np.arange(len(frames))
+        self._frames[added % len(self._frames)] = frames
+        self._added += len(frames)
+        return added % self._numbered
+
+    def _check_frames(self, state: StateTree) -> None:
+        if "frames" not in state:
+            raise ValueError("the stored memory keeps whole observations, this one shares frames: store and load with the same kind")
+        frames, room = state["frames"]["frame"], int(state["room"])
+        numbered, count = int(state.get("numbered", room)), min(int(state["added"]), room)
+        expected, given = (count, *self._frames.shape[1:], self._frames.dtype), (*frames.shape, frames.dtype)
+        if given != expected or numbered not in {self._numbered, len(self._frames)} or not len(self._frames) <= room <= numbered:
+            told = f"room is {room}, count, shape and dtype are {given}, here {len(self._frames)} and {expected}"
+            raise ValueError(f"the stored frames do not fit this memory: {told}")
+
+
+def _differ(first: Array, second: Array) -> npt.NDArray[np.bool_]:
+    """Returns bool [n]: whether the entries of two arrays [n, ...] differ anywhere."""
+    different: npt.NDArray[np.bool_] = (first != second).any(tuple(range(1, first.ndim)))
+    return different

@@ -1,0 +1,137 @@
+"""Hindsight experience replay (Andrychowicz et al. 2017, sections 3.3 and 4.5): transitions relabelled with goals that were reached."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.types import Array, StateTree
+from workers.rl.memory.replay import Replay
+from workers.rl.memory.sampling_rules import Places, Rule
+from workers.rl.memory.transitions import ReplaySpec, Rows, Sample
+
+Entries = slice | Sequence[int]
+"""Which entries of an observation vector."""
+
+RewardOf = Callable[[Array, Array], Array | tuple[Array, Array]]
+"""Of goals achieved [M, G] and goals desired [M, G]: rewards [M], or those and bool [M], whether the episode terminates there."""
+
+_OPEN: Final = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goals:
+    """Where the goals stand in an observation vector, and what reaching one is worth.
+
+    Raises:
+        ValueError: If the ratio is negative.
+    """
+
+    achieved: Entries
+    """Entries of the goal that the state amounts to, G of them."""
+    desired: Entries
+    """Entries of the goal that was asked for, G of them."""
+    compute_reward: RewardOf
+    """The environment's reward of the state after a step. Where it says nothing of termination, that stays as it was stored."""
+    ratio: float = 4.0
+    """Virtual goals per real one, at least 0: each transition gets one with probability ratio / (ratio + 1)."""
+
+    def __post_init__(self) -> None:
+        if not self.ratio >= 0:
+            raise ValueError(f"ratio must be at least 0, not {self.ratio}: 4 relabels four transitions of five")
+
+
+class Hindsight(Replay):
+    """A `Replay` of goal-conditioned observations, float32 vectors, that relabels transitions as they are sampled: strategy `future`.
+
+    A relabelled transition gets as its goal what was achieved by a row of the same episode, itself or a later one that is still stored,
+    each as likely as the others; its reward is computed for that goal. An episode that still runs counts as far as it is stored. Sequences
+    are not relabelled.
+
+    Args:
+        spec: What it keeps.
+        rule: How places are chosen; the memory's own.
+        goals: Where the goals stand.
+
+    Raises:
+        ValueError: If the spec asks for more than one step, observations are no float32 vectors, or the goals do not fit them.
+    """
+
+    def __init__(self, spec: ReplaySpec, rule: Rule, goals: Goals) -> None:
+        _check(spec, goals)
+        super().__init__(spec, rule)
+        self._goals = goals
+        self._share = goals.ratio / (goals.ratio + 1)
+        self._ends = np.full((self._steps, self._num_envs), _OPEN)
+        self._begins = np.zeros(self._num_envs, np.int64)
+
+    def sample(self, updates: int, batch_size: int) -> Sample:
+        """Returns `updates` batches of `batch_size` transitions, some of them relabelled; see `Replay.sample`."""
+        sample = super().sample(updates, batch_size)
+        virtual = self.rule.generator.random(sample.places.shape) < self._share
+        if virtual.any():
+            self._relabel(sample, virtual)
+        return sample
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the memory to a captured state; see `Replay.load_state_dict`."""
+        super().load_state_dict(state)
+        self._ends[:] = _OPEN
+        self._begins[:] = self._written - self._filled
+        if self._filled:
+            self._close_episodes(np.arange(self._written - self._filled, self._written))
+
+    def _write_observations(self, begin: int, rows: Rows) -> None:
+        super()._write_observations(begin, rows)
+        count = len(rows.ended)
+        self._ends[begin : begin + count] = _OPEN
+        self._close_episodes(self._written + np.arange(count))
+
+    def _close_episodes(self, steps: Places) -> None:
+        """Notes the ends of the episodes that ended before one of the vector steps `steps`, which are just written."""
+        first, oldest = self._columns["first"], int(steps[-1]) + 1 - self._steps
+        begun = first[steps % self._steps]
+        for t, slot in zip(*np.nonzero(begun), strict=True):
+            step = int(steps[t])
+            ended = np.arange(max(int(self._begins[slot]), oldest), step) % self._steps
+            self._ends[ended, slot] = step - 1
+            self._begins[slot] = step
+
+    def _relabel(self, sample: Sample, virtual: npt.NDArray[np.bool_]) -> None:
+        """Changes, in place, the transitions of a sample that `virtual` marks."""
+        achieved, desired = self._goals.achieved, self._goals.desired
+        goal = self._flat["next_observation"][self._later(sample.places[virtual])][:, achieved]
+        for observation in (sample.observation, sample.next_observation):
+            relabelled = observation[virtual]
+            relabelled[:, desired] = goal
+            observation[virtual] = relabelled
+        result = self._goals.compute_reward(sample.next_observation[virtual][:, achieved], goal)
+        if isinstance(result, tuple):
+            result, terminated = result
+            sample.discount[virtual] = np.where(terminated, np.float32(0), self._gamma)
+        sample.reward[virtual] = result
+
+    def _later(self, places: Places) -> Places:
+        """Returns places [M] of rows drawn from `places` [M] on to the ends of their episodes."""
+        step = self._written - self._left(places)
+        last = np.minimum(self._ends.reshape(-1)[places], self._written - 1)
+        ahead = self.rule.generator.integers(last - step + 1)
+        later: Places = (places + ahead * self._num_envs) % self.capacity
+        return later
+
+
+def _check(spec: ReplaySpec, goals: Goals) -> None:
+    shape, dtype = spec.observation
+    if spec.n_step != 1:
+        raise ValueError(f"hindsight needs n_step 1, not {spec.n_step}: the rewards of further steps were computed for another goal")
+    if len(shape) != 1 or np.dtype(dtype) != np.float32:
+        raise ValueError(f"hindsight needs observations that are float32 vectors, not {np.dtype(dtype)} {list(shape)}: flatten them")
+    entries = np.arange(shape[0])
+    try:
+        achieved, desired = entries[goals.achieved], entries[goals.desired]
+    except IndexError as error:
+        raise ValueError(f"the goals do not lie within observations of {shape[0]} entries: {error}") from error
+    if len(achieved) != len(desired) or not len(achieved):
+        raise ValueError(f"achieved and desired goals must have as many entries, at least 1, not {len(achieved)} and {len(desired)}")

@@ -1,0 +1,281 @@
+"""One replay memory for the agents of a pack: what all of them gather is written at once and sampled at once.
+
+n members, B environments of each, N samples of a batch of each, U batches. A member's lane is B of the n * B columns of the memory.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.protocols import Memory
+from workers.core.row_stream import Stream
+from workers.core.types import Array, StateTree
+from workers.rl.memory.replay import Replay
+from workers.rl.memory.sampling_rules import Places, Rule, Uniform, UniformTogether, Weights, equal_weights
+from workers.rl.memory.transitions import ReplaySpec, Sample
+
+
+class OwnRows(Memory, Protocol):
+    """What stands for the memory of one member."""
+
+    def cut(self) -> None:
+        """See `Replay.cut`."""
+        ...
+
+
+class PackMemory(Protocol):
+    """The memories of a pack's agents."""
+
+    @property
+    def lanes(self) -> Sequence[OwnRows]:
+        """The memory of each, to be asked for its length and its state, and to be loaded."""
+        ...
+
+    def __len__(self) -> int:
+        """Returns the number of transitions of each member."""
+        ...
+
+    def keep(self, live: Sequence[int]) -> None:
+        """Says which members write and sample from now on."""
+        ...
+
+    def extend(self, columns: Sequence[Array]) -> None:
+        """Copies vector steps of these members; the first arguments of `Replay.extend`, [T, m * B, ...] each."""
+        ...
+
+    def sample(self, updates: int, batch_size: int) -> Sample:
+        """Returns what each draws by its own rule: arrays [U, m, N, ...], in the order of the members."""
+        ...
+
+    def feedback(self, places: Places, errors: Array) -> None:
+        """Hands on the errors [m, N] of a batch."""
+        ...
+
+
+def together(memories: Sequence[Replay]) -> PackMemory:
+    """Returns the memories of a pack as one; they must not have been written to yet, and its `lanes` take their place."""
+    return SharedReplay(memories) if type(memories[0]) is Replay else SeparateReplays(memories)
+
+
+class SharedReplay:
+    """Keeps the rows of all members side by side; all go on together, from the same row.
+
+    Args:
+        memories: Of what kind; their rules are taken over.
+    """
+
+    def __init__(self, memories: Sequence[Replay]) -> None:
+        spec, rules = memories[0].spec, [memory.rule for memory in memories]
+        self._count = len(memories)
+        self._num_envs = spec.num_envs
+        self._rule = LaneRules(rules, spec.num_envs)
+        self._whole = Replay(_widened(spec, self._count), self._rule)
+        self.lanes = [Lane(self._whole, rule, index, self._count) for index, rule in enumerate(rules)]
+        self._live = list(range(self._count))
+        self._drawn: Sequence[Array | None] = [None] * len(Sample._fields)
+        """The last sample of the whole memory, and what was made of it."""
+        self._by_member: list[Array] = [np.empty(0)] * len(Sample._fields)
+
+    def __len__(self) -> int:
+        """Returns the number of transitions of each member."""
+        return len(self._whole) // self._count
+
+    def keep(self, live: Sequence[int]) -> None:
+        """Says which members write and sample from now on."""
+        for index in set(self._live) - set(live):
+            self.lanes[index].leave()
+        self._live, self._drawn = list(live), [None] * len(Sample._fields)
+        self._rule.keep(live)
+
+    def extend(self, columns: Sequence[Array]) -> None:
+        """Copies vector steps."""
+        observation, action, reward, successor, terminated, truncated = map(self._all_lanes, columns)
+        self._whole.extend(observation, action, reward, successor, terminated, truncated)
+
+    def sample(self, updates: int, batch_size: int) -> Sample:
+        """Returns what each member draws."""
+        members = len(self._live)
+        sample: tuple[Array, ...] = self._whole.sample(updates, members * batch_size)
+        for index, (array, before) in enumerate(zip(sample, self._drawn, strict=True)):
+            if array is not before:  # else the one by members shows what was drawn now
+                self._by_member[index] = array.reshape(updates, members, batch_size, *array.shape[2:])
+        self._drawn = sample
+        return Sample._make(self._by_member)
+
+    def feedback(self, places: Places, errors: Array) -> None:
+        """Hands on the errors of a batch."""
+        self._whole.feedback(places, errors)
+
+    def _all_lanes(self, column: Array) -> Array:
+        """Returns a column [T, m * B, ...] with room for the lanes of those that left."""
+        if len(self._live) == self._count:
+            return column
+        steps, rest = len(column), column.shape[2:]
+        every = np.zeros((steps, self._count, self._num_envs, *rest), column.dtype)
+        every[:, self._live] = column.reshape(steps, len(self._live), self._num_envs, *rest)
+        return every.reshape(steps, -1, *rest)
+
+
+class SeparateReplays:
+    """Memories of which each keeps its rows in its own way, such as those that share frames.
+
+    Args:
+        memories: Go on as they are.
+    """
+
+    def __init__(self, memories: Sequence[Replay]) -> None:
+        self.lanes = self._live = list(memories)
+
+    def __len__(self) -> int:
+        """Returns the least number of transitions of a member."""
+        return min(map(len, self._live))
+
+    def keep(self, live: Sequence[int]) -> None:
+        """Says which members write and sample from now on."""
+        self._live = [self.lanes[index] for index in live]
+
+    def extend(self, columns: Sequence[Array]) -> None:
+        """Copies vector steps."""
+        parts = zip(*(np.split(column, len(self._live), 1) for column in columns), strict=True)
+        for memory, (observation, action, reward, successor, terminated, truncated) in zip(self._live, parts, strict=True):
+            memory.extend(observation, action, reward, successor, terminated, truncated)
+
+    def sample(self, updates: int, batch_size: int) -> Sample:
+        """Returns what each member draws."""
+        samples = [memory.sample(updates, batch_size) for memory in self._live]
+        return Sample._make(np.stack(column, 1) for column in zip(*samples, strict=True))
+
+    def feedback(self, places: Places, errors: Array) -> None:
+        """Hands on the errors of a batch."""
+        for memory, own, error in zip(self._live, places, errors, strict=True):
+            memory.feedback(own, error)
+
+
+class Lane:
+    """One member's rows of a shared memory, to be saved and restored as if they were a memory of their own.
+
+    Args:
+        whole: The memory.
+        rule: The member's own.
+        index: Which lane.
+        lanes: How many there are.
+    """
+
+    def __init__(self, whole: Replay, rule: Rule, index: int, lanes: int) -> None:
+        self._whole = whole
+        self._rule = rule
+        self._lanes = lanes
+        width = whole.spec.num_envs // lanes
+        self._part = slice(index * width, (index + 1) * width)
+        self._left: StateTree | None = None
+
+    @property
+    def capacity(self) -> int:
+        """Most transitions kept."""
+        return self._whole.capacity // self._lanes
+
+    def __len__(self) -> int:
+        """Returns the number of transitions that can be sampled."""
+        return len(self._whole) // self._lanes
+
+    def leave(self) -> None:
+        """Keeps the state as it is now: the rows are no longer this member's."""
+        state = self.state_dict()
+        rows = Stream({name: column.copy() for name, column in state["rows"].items()}, state["rows"].end)
+        self._left = {**state, "fresh": state["fresh"].copy(), "rows": rows}
+
+    def cut(self) -> None:
+        """Says that the next rows of this member do not continue its newest ones."""
+        self._whole.cut(self._part)
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of a memory of this member's own."""
+        return self._left or self._whole.lane_state(self._rule, self._part)
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the rows to a captured state, and the whole memory to its row.
+
+        Raises:
+            ValueError: If the rows of another member that was brought to its state end at another row; and as `Replay` does.
+        """
+        if len(self._whole) and self._whole.written != int(state["written"]):
+            raise ValueError(f"{state['written']} rows were written to the stored memory, {self._whole.written} to others of the pack")
+        self._whole.load_lane(state, self._rule, self._part)
+
+
+class LaneRules:
+    """The rules of all lanes as the rule of the whole memory.
+
+    Args:
+        rules: One per lane.
+        num_envs: B.
+    """
+
+    def __init__(self, rules: Sequence[Rule], num_envs: int) -> None:
+        self.generator = rules[0].generator
+        self._rules = list(rules)
+        self._num_envs = num_envs
+        self._uniform = all(type(rule) is Uniform for rule in rules)
+        self.keep(range(len(rules)))
+
+    def keep(self, live: Sequence[int]) -> None:
+        """Says which lanes are drawn from and written to from now on."""
+        self._live = list(live)
+        self._begins = np.array(self._live)[:, np.newaxis] * self._num_envs
+        self._together = UniformTogether([self._rules[lane].generator for lane in live])
+
+    def reserve(self, capacity: int) -> None:
+        """Does nothing: each rule knows its lane."""
+
+    def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
+        """Returns places and weights [U, m * N], drawn by each member's own rule."""
+        each, within = (shape[0], shape[1] // len(self._live)), size // len(self._rules)
+        if self._uniform:
+            own, weights = self._together.draw(within, each), equal_weights(shape)
+        else:
+            drawn = [self._rules[lane].draw(within, each) for lane in self._live]
+            own = np.stack([places for places, _ in drawn], 1)
+            weights = np.stack([weight for _, weight in drawn], 1).reshape(shape)
+        between = (len(self._rules) - 1) * self._num_envs
+        places = own + own // self._num_envs * between + self._begins
+        return places.reshape(shape), weights
+
+    def written(self, begin: int, end: int) -> None:
+        """Tells each rule."""
+        if not self._uniform:
+            for lane in self._live:
+                self._rules[lane].written(begin // len(self._rules), end // len(self._rules))
+
+    def dropped(self, places: Places) -> None:
+        """Tells each rule of its own places."""
+        for lane, own, _ in self._by_lane(places):
+            self._rules[lane].dropped(own)
+
+    def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
+        """Tells each rule of its own places."""
+        if not self._uniform:
+            for lane, own, which in self._by_lane(places):
+                self._rules[lane].feedback(own, errors[which])
+
+    def state_dict(self) -> StateTree:
+        """Returns nothing: each lane saves its own rule."""
+        return {}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Does nothing."""
+
+    def _by_lane(self, places: Places) -> Iterator[tuple[int, Places, npt.NDArray[np.bool_]]]:
+        """Yields each live lane, its places as its rule knows them, and which of `places` [N] they are, bool [N]."""
+        row, column = np.divmod(places, len(self._rules) * self._num_envs)
+        lanes, index = np.divmod(column, self._num_envs)
+        for lane in self._live:
+            which = lanes == lane
+            if which.any():
+                yield lane, (row * self._num_envs + index)[which], which
+
+
+def _widened(spec: ReplaySpec, count: int) -> ReplaySpec:
+    return replace(spec, capacity=spec.steps * spec.num_envs * count, num_envs=spec.num_envs * count)

@@ -1,0 +1,226 @@
+"""Rules by which places of a memory are sampled. A rule knows places alone, not what lies there. N samples of a batch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.core.rng import generator_state, load_generator_state
+from workers.core.types import StateTree
+from workers.rl.memory.sum_tree import SumTree
+
+Places = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.float32]
+
+
+class Rule(Protocol):
+    """Chooses places of one memory."""
+
+    generator: np.random.Generator
+    """Source of randomness of the memory and its rule."""
+
+    def reserve(self, capacity: int) -> None:
+        """Says once, before anything else, how many places there are."""
+        ...
+
+    def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
+        """Returns places int64 in [0, size) and importance weights float32, both [updates, N] = `shape`, with replacement."""
+        ...
+
+    def written(self, begin: int, end: int) -> None:
+        """Says that the places [begin, end) hold new rows."""
+        ...
+
+    def dropped(self, places: Places) -> None:
+        """Says that the rows at `places` must not be sampled until they are written again; a rule may draw them nonetheless."""
+        ...
+
+    def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
+        """Says how large the temporal-difference errors of `places` were, both [N], none of them negative."""
+        ...
+
+    def state_dict(self) -> StateTree:
+        """Returns all state, that of the generator included."""
+        ...
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the rule of an equal memory to a captured state."""
+        ...
+
+
+class Uniform:
+    """Every place is as likely as every other, each draw independent of the others.
+
+    Args:
+        generator: Source of randomness; the rule's own.
+    """
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.generator = generator
+
+    def reserve(self, capacity: int) -> None:
+        """Needs no room."""
+
+    def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
+        """Returns places int64 in [0, size) and weights of 1, both of `shape`."""
+        # Half the time of `integers`, with a bias of size / 2**53; rounding never reaches `size`.
+        return (self.generator.random(shape) * size).astype(np.int64), equal_weights(shape)
+
+    def written(self, begin: int, end: int) -> None:
+        """Changes nothing."""
+
+    def dropped(self, places: Places) -> None:
+        """Changes nothing."""
+
+    def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
+        """Changes nothing."""
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the generator."""
+        return {"generator": generator_state(self.generator)}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the generator to a captured state."""
+        load_generator_state(self.generator, state["generator"])
+
+
+@lru_cache(maxsize=16)
+def equal_weights(shape: tuple[int, int]) -> Weights:
+    """Returns ones, the same array each time: nobody's to write to."""
+    return np.ones(shape, np.float32)
+
+
+class UniformTogether:
+    """Draws what a `Uniform` with each of several generators draws. n generators, U batches of N.
+
+    Args:
+        generators: Of the rules, which draw nothing meanwhile.
+    """
+
+    def __init__(self, generators: Sequence[np.random.Generator]) -> None:
+        self._generators = generators
+        self._numbers = np.empty((len(generators), 0, 0))
+        self._fill: list[Callable[[], object]] = []
+
+    def draw(self, size: int, shape: tuple[int, int]) -> Places:
+        """Returns places in [0, size), int64 [U, n, N] for a shape of (U, N)."""
+        if self._numbers.shape[1:] != shape:
+            self._numbers = np.empty((len(self._generators), *shape))
+            self._fill = [partial(one.random, out=own) for one, own in zip(self._generators, self._numbers, strict=True)]
+        for fill in self._fill:
+            fill()
+        return (self._numbers * size).astype(np.int64).swapaxes(0, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priorities:
+    """The constants of prioritized replay; those of the paper's proportional variant, but for the length of the annealing.
+
+    Raises:
+        ValueError: If one is out of its bounds.
+    """
+
+    alpha: float = 0.6
+    """How much errors count, at least 0: 0 is uniform."""
+    beta: float = 0.4
+    """How much of the bias is corrected at the beginning, in [0, 1]."""
+    beta_final: float = 1.0
+    """How much of it at the end, in [0, 1]."""
+    anneal_updates: int = 100_000
+    """Batches drawn until then; beta goes there in a straight line."""
+    epsilon: float = 1e-6
+    """Added to each error, so that none is never drawn again; above 0."""
+
+    def __post_init__(self) -> None:
+        if not self.alpha >= 0:
+            raise ValueError(f"alpha must be at least 0, not {self.alpha}: 0 samples uniformly")
+        if not (0 <= self.beta <= 1 and 0 <= self.beta_final <= 1):
+            raise ValueError(f"beta and beta_final must lie in [0, 1], not at {self.beta} and {self.beta_final}")
+        if self.anneal_updates < 1 or not self.epsilon > 0:
+            raise ValueError(f"anneal_updates and epsilon must be above 0, not {self.anneal_updates} and {self.epsilon}")
+
+
+class Prioritized:
+    """Proportional prioritized replay (Schaul et al. 2016, section 3.3 and algorithm 1).
+
+    P(i) = p_i / sum_j p_j with p_i = (|delta_i| + epsilon)^alpha, equation 1. New rows get the highest p that any row ever had, 1 before
+    the first feedback, so that each is likely seen soon. A batch is stratified: the sum of all p is cut into N equal ranges and one row
+    drawn from each. Priorities change with `feedback` alone, so batches drawn in one call do not know of each other.
+
+    Args:
+        generator: Source of randomness; the rule's own.
+        priorities: Its constants.
+    """
+
+    def __init__(self, generator: np.random.Generator, priorities: Priorities | None = None) -> None:
+        self.generator = generator
+        self._constants = priorities or Priorities()
+        self._tree = SumTree(1)
+        self._highest = 1.0
+        self._drawn = 0
+
+    def reserve(self, capacity: int) -> None:
+        """Makes room; no place can be drawn yet."""
+        self._tree = SumTree(capacity)
+
+    @property
+    def beta(self) -> float:
+        """How much of the bias the next batch corrects."""
+        return self._beta(self._drawn)
+
+    def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:  # noqa: ARG002 - what was not written has no priority
+        """Returns places int64 and weights float32, both of `shape`.
+
+        The weights of a batch are (size * P(i))^-beta over their maximum (section 3.4); size and sum of the p cancel out.
+        """
+        updates, batch = shape
+        strata = np.arange(batch) + self.generator.random(shape)
+        places = self._tree.find((strata * (self._tree.total / batch)).reshape(-1)).reshape(shape)
+        p = self._tree.values[places]
+        weights = (p / p.min(1, keepdims=True)) ** [[-self._beta(self._drawn + update)] for update in range(updates)]
+        self._drawn += updates
+        return places, weights.astype(np.float32)
+
+    def written(self, begin: int, end: int) -> None:
+        """Gives the places [begin, end) the highest priority."""
+        self._tree.fill(begin, end, self._highest)
+
+    def dropped(self, places: Places) -> None:
+        """Gives `places` priority 0: they are not drawn until they are written again."""
+        self._tree.set(places, 0.0)
+
+    def feedback(self, places: Places, errors: npt.NDArray[Any]) -> None:
+        """Sets the priorities of `places` [N] by their errors [N]; errors that are not finite give the highest priority."""
+        p = (np.abs(errors, dtype=np.float64) + self._constants.epsilon) ** self._constants.alpha
+        finite = np.isfinite(p)
+        if not finite.all():
+            p = np.where(finite, p, self._highest)
+        self._highest = max(self._highest, float(p.max(initial=0.0)))
+        self._tree.set(places, p)
+
+    def state_dict(self) -> StateTree:
+        """Returns the priorities by place, the highest one, how many batches were drawn, and the generator."""
+        generator = generator_state(self.generator)
+        return {"priorities": self._tree.values, "highest": self._highest, "drawn": self._drawn, "generator": generator}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the rule to a captured state.
+
+        Raises:
+            ValueError: If it is of a memory of another size, or of another rule.
+        """
+        if "priorities" not in state:
+            raise ValueError("the stored memory was sampled by another rule, it has no priorities: sample by the same rule")
+        values, size = state["priorities"], len(self._tree.values)
+        if len(values) != size:
+            raise ValueError(f"the stored priorities are of {len(values)} places, this memory has {size}: give it the same capacity")
+        self._tree.fill(0, size, values)
+        self._highest, self._drawn = float(state["highest"]), int(state["drawn"])
+        load_generator_state(self.generator, state["generator"])
+
+    def _beta(self, drawn: int) -> float:
+        constants = self._constants
+        return constants.beta + min(drawn / constants.anneal_updates, 1.0) * (constants.beta_final - constants.beta)

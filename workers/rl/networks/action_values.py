@@ -1,0 +1,122 @@
+"""Networks that give numbers for each action of an observation: values, or the atoms of their distributions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from gymnasium import Space
+from torch import Tensor
+
+from workers.core.types import Array
+from workers.rl.networks.dueling import DuelingHead
+from workers.rl.networks.mlp import Activation, Floats, Mlp
+from workers.rl.networks.nature_cnn import NatureCnn, is_image
+from workers.rl.networks.noisy import NoisyMlp
+from workers.rl.networks.observation_encoding import Encoding, encoding_of
+from workers.rl.networks.parameter_layout import Parameters
+
+Torso = Mlp | NatureCnn
+Head = Mlp | NoisyMlp | DuelingHead
+
+
+@dataclass(frozen=True, slots=True)
+class ActionValues:
+    """Features of an observation, and a head that makes of them the numbers of each action. N samples, A actions."""
+
+    encoding: Encoding
+    torso: Torso
+    head: Head
+    actions: int
+    """A."""
+    atoms: int | None = None
+    """Numbers per action; `None` for one, without a dimension of its own."""
+
+    @property
+    def noise_size(self) -> int:
+        """Normal numbers that one perturbation of the network takes; 0 without noisy layers."""
+        return 0 if isinstance(self.head, Mlp) else self.head.noise_size
+
+    def __call__(self, parameters: Parameters, observation: Tensor, noise: Tensor | None = None) -> Tensor:
+        """Returns float32 [N, A], or [N, A, atoms].
+
+        Args:
+            parameters: By name.
+            observation: [N, ...]
+            noise: float32 [noise_size], one perturbed network for all samples, or [N, noise_size], one for each; `None` for the mean.
+        """
+        features = self.features(parameters, observation)
+        outputs = self.head(parameters, features) if isinstance(self.head, Mlp) else self.head(parameters, features, noise)
+        return outputs if self.atoms is None else outputs.reshape(*features.shape[:-1], self.actions, self.atoms)
+
+    def features(self, parameters: Parameters, observation: Tensor) -> Tensor:
+        """Returns what the head is given, float32 [N, features]."""
+        return self.torso(parameters, observation if isinstance(self.torso, NatureCnn) else self.encoding(observation))
+
+    def forward_numpy(self, parameters: Mapping[str, Array], observation: Array, noise: Floats | None = None) -> Floats | None:
+        """The same function in numpy, for the few rows of acting; `None` where there are convolutions.
+
+        Args:
+            parameters: Arrays by name; or of several networks stacked, with a dimension n in front.
+            observation: [N, ...], or [n, N, ...] for stacked networks.
+            noise: float32 [N, noise_size] or [n, N, noise_size]; `None` for the mean.
+        """
+        if isinstance(self.torso, NatureCnn):
+            return None
+        features = self.torso.forward_numpy(parameters, self.encoding.forward_numpy(observation))
+        if isinstance(self.head, Mlp):
+            outputs = self.head.forward_numpy(parameters, features)
+        else:
+            outputs = self.head.forward_numpy(parameters, features, noise)
+        return outputs if self.atoms is None else outputs.reshape(*features.shape[:-1], self.actions, self.atoms)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shape of each parameter."""
+        return {**self.torso.shapes(), **self.head.shapes()}
+
+    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Returns fresh parameters as `torch.nn` draws them, noisy layers as Fortunato et al."""
+        return {**self.torso.initial_uniform(generator), **self.head.initial_uniform(generator)}
+
+
+def torso_for(space: Space[Any], hidden: tuple[int, ...], activation: Activation) -> tuple[Encoding, Torso]:
+    """Returns layers that make features of the observations of a space, and how these are encoded for them.
+
+    Images pass the convolutions of Mnih et al. 2015 and then the hidden layers; no hidden layer at all leaves vectors as they are.
+
+    Raises:
+        DefinitionError: If the built-in networks cannot read the space.
+    """
+    encoding = encoding_of(space)
+    if is_image(space):
+        return encoding, NatureCnn("torso", encoding.shape, hidden, activate_last=True)
+    return encoding, Mlp("torso", (encoding.size, *hidden), activation, activate_last=True)
+
+
+def action_values(  # noqa: PLR0913 - keyword only
+    space: Space[Any],
+    actions: int,
+    *,
+    hidden: tuple[int, ...],
+    activation: Activation = "relu",
+    dueling: bool = False,
+    noisy: bool = False,
+    atoms: int | None = None,
+) -> ActionValues:
+    """Returns the network of a space of observations and a number of actions.
+
+    With dueling streams or noisy layers the last hidden layer belongs to the head: to either stream (Wang et al. 2016, section 4.2), or
+    noisy like the last layer (Fortunato et al. 2018, section 3.2); the layers before it are plain ones.
+
+    Raises:
+        DefinitionError: If the built-in networks cannot read the space.
+    """
+    plain = not (dueling or noisy)
+    shared, last = ((), hidden) if plain else (hidden[:-1], hidden[-1:])
+    encoding, torso = torso_for(space, shared, activation)
+    sizes = (torso.outputs, *last, actions * (atoms or 1))
+    if dueling:
+        head: Head = DuelingHead("q", torso.outputs, actions, last, atoms, noisy, activation)
+    else:
+        head = NoisyMlp("q", sizes, activation) if noisy else Mlp("q", sizes, activation)
+    return ActionValues(encoding, torso, head, actions, atoms)

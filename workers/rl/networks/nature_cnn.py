@@ -1,0 +1,117 @@
+"""The convolutional network of the deep Q-network (Mnih et al. 2015, "Human-level control", Methods, "Model architecture")."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import torch
+from gymnasium import Space, spaces
+from torch import Tensor
+from torch.nn.functional import conv2d
+
+from workers.core.errors import DefinitionError
+from workers.rl.networks import initialisation
+from workers.rl.networks.mlp import Mlp
+from workers.rl.networks.parameter_layout import Parameters
+
+_CONVOLUTIONS: Final = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+"""Filters, side and stride of each layer."""
+SMALLEST: Final = 36
+"""Least height and width of an image for which the last layer has an output."""
+
+
+@dataclass(frozen=True, slots=True)
+class NatureCnn:
+    """Three convolutions and fully connected layers, with rectifiers between them.
+
+    Images are [C, H, W] or [H, W, C], where C is the smaller of the first and the last number, or [H, W]. Bytes are scaled by 1/255, floats
+    are taken as they are. What comes in may be flat too, as `Encoding` makes it; bytes need no encoding before and are quicker.
+
+    Raises:
+        DefinitionError: If the shape is none of an image, or too small.
+    """
+
+    prefix: str
+    """First part of each parameter's name; `q` gives `q.conv.0.weight` … and `q.0.weight` …"""
+    shape: tuple[int, ...]
+    """Shape of one image."""
+    sizes: tuple[int, ...] = (512,)
+    """Units of each fully connected layer, outputs; empty to take what the convolutions put out."""
+    activate_last: bool = False
+    """Whether a rectifier follows the last layer too: what comes out are features for another network."""
+    _channels: int = field(init=False, repr=False)
+    _channels_last: bool = field(init=False, repr=False)
+    _head: Mlp = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = (1, *self.shape) if len(self.shape) == 2 else self.shape
+        if len(shape) != 3:
+            raise DefinitionError(f"the network of Mnih et al. 2015 reads images [C, H, W] or [H, W, C], not {self.shape}: flatten them")
+        channels_last = shape[2] < shape[0]
+        channels, *sides = (shape[2], *shape[:2]) if channels_last else shape
+        if min(sides) < SMALLEST:
+            raise DefinitionError(
+                f"images of {sides[0]}x{sides[1]} are too small for the network of Mnih et al. 2015: "
+                f"resize them to at least {SMALLEST}x{SMALLEST}, or take a network without convolutions"
+            )
+        head = Mlp(self.prefix, (_filters_out(sides), *self.sizes), "relu", self.activate_last)
+        for name, value in (("_channels", channels), ("_channels_last", channels_last), ("_head", head)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def outputs(self) -> int:
+        """Length of the vector that comes out."""
+        return self._head.outputs
+
+    def __call__(self, parameters: Parameters, inputs: Tensor) -> Tensor:
+        """Returns outputs float32 [N, outputs] of images [N, *shape] or flat ones [N, size]."""
+        images = self._images(inputs)
+        for index, (_, _, stride) in enumerate(_CONVOLUTIONS):
+            name = f"{self.prefix}.conv.{index}"
+            images = torch.relu(conv2d(images, parameters[f"{name}.weight"], parameters[f"{name}.bias"], stride))
+        return self._head(parameters, images.flatten(1))
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shape of each parameter: convolutions [filters, channels, side, side], layers [outputs, inputs], biases [outputs]."""
+        return {**initialisation.layer_shapes(self._convolutions()), **self._head.shapes()}
+
+    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Returns weights and biases drawn from U(-1/sqrt(fan-in), 1/sqrt(fan-in)): the initialisation of `torch.nn`."""
+        return {**initialisation.initial_uniform(self._convolutions(), generator), **self._head.initial_uniform(generator)}
+
+    def initial_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
+        """Returns orthogonal weights and zero biases; `gain` scales the last fully connected layer, the others have sqrt(2)."""
+        convolutions = initialisation.initial_orthogonal(self._convolutions(), generator, gain=2**0.5)
+        return {**convolutions, **self._head.initial_orthogonal(generator, gain=gain)}
+
+    def _images(self, inputs: Tensor) -> Tensor:
+        """Returns float32 [N, C, H, W]; the channels lie together in memory where that is cheap, because the CPU convolves quicker so."""
+        images = inputs.reshape(inputs.shape[0], *(self.shape if len(self.shape) == 3 else (1, *self.shape)))
+        if self._channels_last:
+            images = images.permute(0, 3, 1, 2)
+        if images.dtype != torch.uint8:
+            return images.float()
+        if not self._channels_last and self._channels > 1:
+            images = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+        return images.float() * (1 / 255)
+
+    def _convolutions(self) -> dict[str, tuple[int, ...]]:
+        channels = (self._channels, *(filters for filters, _, _ in _CONVOLUTIONS))
+        sides = enumerate(_CONVOLUTIONS)
+        return {f"{self.prefix}.conv.{index}": (filters, channels[index], side, side) for index, (filters, side, _) in sides}
+
+
+def is_image(space: Space[Any]) -> bool:
+    """Returns whether the elements of a space are images of bytes that `NatureCnn` reads."""
+    if not isinstance(space, spaces.Box) or space.dtype != np.uint8 or len(space.shape) not in {2, 3}:
+        return False
+    *_, second, largest = sorted(space.shape)
+    return min(second, largest) >= SMALLEST
+
+
+def _filters_out(sides: list[int]) -> int:
+    """Numbers that the last convolution puts out for one image."""
+    for _, side, stride in _CONVOLUTIONS:
+        sides = [(length - side) // stride + 1 for length in sides]
+    return _CONVOLUTIONS[-1][0] * math.prod(sides)

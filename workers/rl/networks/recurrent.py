@@ -1,0 +1,167 @@
+"""Recurrent cells as functions of their parameters: LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from workers.rl.networks import initialisation
+from workers.rl.networks.mlp import Floats, affine
+from workers.rl.networks.parameter_layout import Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """One recurrent layer with the arithmetic of `torch.nn.LSTMCell` or `GRUCell`; its state is one tensor.
+
+    N samples, T steps, H units, S numbers of state: H for a GRU; 2 H for an LSTM, the output, then the cell.
+    """
+
+    prefix: str
+    """First part of each parameter's name; `memory` gives `memory.inputs.weight`, `memory.state.weight` and their biases."""
+    inputs: int
+    """Length of the vector that comes in."""
+    units: int
+    """H, the length of the vector that comes out."""
+    kind: Literal["lstm", "gru"] = "lstm"
+
+    @property
+    def outputs(self) -> int:
+        """H."""
+        return self.units
+
+    @property
+    def state_size(self) -> int:
+        """S."""
+        return 2 * self.units if self.kind == "lstm" else self.units
+
+    def __call__(self, parameters: Parameters, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Makes one step.
+
+        Args:
+            parameters: By name.
+            inputs: float32 [N, inputs].
+            state: float32 [N, S]; zeros where an episode begins.
+
+        Returns:
+            Output float32 [N, H] and the next state [N, S].
+        """
+        return self._step(parameters, self._from_inputs(parameters, inputs), state)
+
+    def forward_numpy(self, parameters: Mapping[str, Floats], inputs: Floats, state: Floats) -> tuple[Floats, Floats]:
+        """The same step in numpy, for the few rows of acting.
+
+        Args:
+            parameters: Arrays by name, float32; or of several networks stacked, with a dimension n in front.
+            inputs: float32 [N, inputs], or [n, N, inputs] for stacked networks.
+            state: float32 [N, S] or [n, N, S]; left as it is.
+
+        Returns:
+            New arrays, output [N, H] or [n, N, H] and state [N, S] or [n, N, S]; for a GRU one array twice.
+        """
+        units, hidden = self.units, state[..., : self.units]
+        given = affine(inputs, parameters[f"{self.prefix}.inputs.weight"], parameters[f"{self.prefix}.inputs.bias"])
+        carried = affine(hidden, parameters[f"{self.prefix}.state.weight"], parameters[f"{self.prefix}.state.bias"])
+        if self.kind == "gru":
+            both = _sigmoid(given[..., : 2 * units] + carried[..., : 2 * units])
+            mixed = np.tanh(given[..., 2 * units :] + both[..., :units] * carried[..., 2 * units :])
+            mixed += both[..., units:] * (hidden - mixed)
+            return mixed, mixed
+        given += carried
+        after: Floats = np.empty_like(state)
+        two = _sigmoid(given[..., : 2 * units])
+        cell = two[..., units:] * state[..., units:]
+        cell += two[..., :units] * np.tanh(given[..., 2 * units : 3 * units])
+        after[..., units:] = cell
+        np.multiply(_sigmoid(given[..., 3 * units :]), np.tanh(cell), out=after[..., :units])
+        return after[..., :units], after
+
+    def unroll(self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor) -> tuple[Tensor, Tensor]:
+        """Makes T steps.
+
+        Args:
+            parameters: By name.
+            inputs: float32 [T, N, inputs].
+            state: float32 [N, S] before the first step.
+            begins: bool [T, N]: an episode begins with this step, so the state is zeros before it.
+
+        Returns:
+            Outputs float32 [T, N, H] and the state [N, S] after the last step.
+        """
+        states = self.states(parameters, inputs, state, begins)
+        return states[..., : self.units], states[-1]
+
+    def states(self, parameters: Parameters, inputs: Tensor, state: Tensor, begins: Tensor) -> Tensor:
+        """Makes T steps as `unroll` does and returns the states after each, float32 [T, N, S]; their first H numbers are the outputs."""
+        given = self._from_inputs(parameters, inputs)
+        kept = (~begins).to(state.dtype).unsqueeze(-1)
+        states: list[Tensor] = []
+        for gates, keep in zip(given.unbind(0), kept.unbind(0), strict=True):
+            _, state = self._step(parameters, gates, state * keep)
+            states.append(state)
+        return torch.stack(states)
+
+    def initial_state(self, count: int, device: torch.device | None = None) -> Tensor:
+        """Returns the state float32 [N, S] at the beginning of N episodes."""
+        return torch.zeros(count, self.state_size, device=device)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shape of each parameter: of the gates one below the other, in torch's order."""
+        return initialisation.layer_shapes(self._weights())
+
+    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)), as by `torch.nn.LSTM`, and 1 more for the gate that keeps.
+
+        As TensorFlow and Haiku do (Gers et al. 2000, Jozefowicz et al. 2015): a gate that begins half open leaves 0.3 % of an input after
+        twelve steps, one that begins with this bias 8 %.
+        """
+        parameters = {name: initialisation.uniform(shape, self.units**-0.5, generator) for name, shape in self.shapes().items()}
+        parameters[f"{self.prefix}.inputs.bias"][self.units : 2 * self.units] += 1.0  # forget gate of an LSTM, update gate of a GRU
+        return parameters
+
+    def initial_orthogonal(self, generator: torch.Generator, *, gain: float = 1.0) -> dict[str, Tensor]:
+        """Returns orthogonal weights of this gain and zero biases."""
+        weights, parameters = self._weights(), dict[str, Tensor]()
+        for name, shape in weights.items():
+            parameters[f"{name}.weight"], parameters[f"{name}.bias"] = initialisation.linear_orthogonal(shape, gain, generator)
+        return parameters
+
+    def _weights(self) -> dict[str, tuple[int, ...]]:
+        rows = (4 if self.kind == "lstm" else 3) * self.units
+        return {f"{self.prefix}.inputs": (rows, self.inputs), f"{self.prefix}.state": (rows, self.units)}
+
+    def _from_inputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
+        return linear(inputs, parameters[f"{self.prefix}.inputs.weight"], parameters[f"{self.prefix}.inputs.bias"])
+
+    def _step(self, parameters: Parameters, given: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = state[..., : self.units]
+        carried = linear(hidden, parameters[f"{self.prefix}.state.weight"], parameters[f"{self.prefix}.state.bias"])
+        if self.kind == "gru":
+            hidden = _gru(given, carried, hidden)
+            return hidden, hidden
+        hidden, cell = _lstm(given + carried, state[..., self.units :])
+        return hidden, torch.cat((hidden, cell), -1)
+
+
+def _sigmoid(values: Floats) -> Floats:
+    """Without overflow, as half a hyperbolic tangent."""
+    result: Floats = np.tanh(0.5 * values)
+    result += 1
+    result *= 0.5
+    return result
+
+
+def _lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    entry, forget, candidate, exit_ = gates.chunk(4, -1)
+    cell = forget.sigmoid() * cell + entry.sigmoid() * candidate.tanh()
+    return exit_.sigmoid() * cell.tanh(), cell
+
+
+def _gru(given: Tensor, carried: Tensor, hidden: Tensor) -> Tensor:
+    (reset, update, candidate), (reset_c, update_c, candidate_c) = given.chunk(3, -1), carried.chunk(3, -1)
+    mixed = (candidate + (reset + reset_c).sigmoid() * candidate_c).tanh()
+    return torch.lerp(mixed, hidden, (update + update_c).sigmoid())

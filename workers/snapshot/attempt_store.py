@@ -1,0 +1,122 @@
+"""The snapshots of one attempt: which are kept, and who hears of them.
+
+An old one is deleted only after the newest was verified by reading it back.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from palestra.contract.names import new_id
+from palestra.contract.telemetry import SnapshotFile, SnapshotWritten
+from workers.core.errors import SnapshotUnreadableError
+from workers.core.protocols import ClockView
+from workers.core.types import SnapshotReason, StateTree
+from workers.snapshot.manifest import FORMAT_VERSION, MANIFEST, Manifest, describe_file, verify
+from workers.snapshot.snapshot_directory import Before, LoadedSnapshot, Moment, SnapshotOwner, ask_for_room, read_snapshot, write_snapshot
+
+_ROOM: Final = 1.2
+"""Free space asked for before writing, relative to the last snapshot."""
+
+
+class SnapshotStore:
+    """The snapshots of one attempt.
+
+    Args:
+        directory: Where they lie; it is created.
+        owner: What they say about themselves.
+        keep_last: Verified ones kept beside the best.
+        announce: Told of each complete snapshot.
+    """
+
+    def __init__(self, directory: Path, owner: SnapshotOwner, *, keep_last: int = 2, announce: Callable[[SnapshotWritten], None]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._owner = owner
+        self._keep_last = max(2, keep_last)
+        self._announce = announce
+        self._written: list[str] = []
+        self._best: tuple[float, str] | None = None
+        self._last_size = 0
+        """In bytes, without files that it shares."""
+        self._last: Before | None = None
+        self._checked: set[str] = set()
+        """Files of the last snapshot that were read back, as its own or as those of one before."""
+
+    def save(self, state: StateTree, clock: ClockView, reason: SnapshotReason, score: float | None) -> str:
+        """Writes one complete snapshot; see the protocol."""
+        ask_for_room(self._directory, int(self._last_size * _ROOM))
+        snapshot_id = new_id("snp")
+        target = self._directory / snapshot_id
+        moment = Moment(clock=clock, reason=reason, score=score, snapshot_id=snapshot_id)
+        manifest = write_snapshot(target, self._owner, state, moment, self._last)
+        self._remember(target, manifest)
+        self._announce(_record(manifest, describe_file(target / MANIFEST, target)))
+        self._forget_old()
+        return snapshot_id
+
+    def _remember(self, target: Path, manifest: Manifest) -> None:
+        before = self._last
+        shared = {file.name for file in manifest.files if before is not None and before.shared(target / file.name, file.name)}
+        self._last = Before(target, manifest)
+        self._checked &= shared
+        self._written.append(manifest.snapshot_id)
+        self._last_size = sum(file.size for file in manifest.files if file.name not in shared)
+        if manifest.score is not None and (self._best is None or manifest.score > self._best[0]):
+            self._best = (manifest.score, manifest.snapshot_id)
+
+    def _forget_old(self) -> None:
+        """Deletes what need not be kept, once the newest was read back; the supervisor then uploads the newer ones instead."""
+        kept = set(self._written[-self._keep_last :]) | ({self._best[1]} if self._best else set())
+        unneeded = [one for one in self._written if one not in kept]
+        if unneeded and self._last_is_whole():
+            for snapshot_id in unneeded:
+                self._written.remove(snapshot_id)
+                shutil.rmtree(self._directory / snapshot_id, ignore_errors=True)
+
+    def _last_is_whole(self) -> bool:
+        assert self._last is not None
+        try:
+            self._checked = {file.name for file in verify(self._last.directory, self._checked).files}
+        except SnapshotUnreadableError:
+            return False
+        return True
+
+
+def load_snapshot(directory: Path, *, run_id: str | None, definition_hash: str) -> LoadedSnapshot:
+    """Returns a snapshot whose every byte was checked.
+
+    Args:
+        directory: Where it lies.
+        run_id: The run that it must belong to; `None` for any.
+        definition_hash: The definition that it must be of.
+
+    Raises:
+        SnapshotUnreadableError: If it is torn, damaged, foreign, of a newer format, or holds links or unlisted files.
+    """
+    loaded = read_snapshot(directory)
+    manifest = loaded.manifest
+    if manifest.snapshot_id != directory.name:
+        raise SnapshotUnreadableError(f"{directory.name}: the manifest is that of {manifest.snapshot_id}")
+    if run_id is not None and manifest.run_id != run_id:
+        raise SnapshotUnreadableError(f"{directory.name}: belongs to {manifest.run_id}, not to {run_id}")
+    if manifest.definition_hash != definition_hash:
+        raise SnapshotUnreadableError(f"{directory.name}: was made by another definition, so its state does not fit")
+    return loaded
+
+
+def _record(manifest: Manifest, manifest_file: SnapshotFile) -> SnapshotWritten:
+    return SnapshotWritten(
+        run=manifest.run_id,
+        snapshot_id=manifest.snapshot_id,
+        reason=manifest.reason,
+        env_step=manifest.env_step,
+        update=manifest.update,
+        episode=manifest.episode,
+        wall=manifest.wall,
+        format_version=FORMAT_VERSION,
+        resume_exact=manifest.resume_exact,
+        score=manifest.score,
+        files=(*manifest.files, manifest_file),
+    )

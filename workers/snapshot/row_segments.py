@@ -1,0 +1,143 @@
+"""The rows of a stream as files, each with the rows of one stretch of numbers; those that a snapshot before has too are hard links to its.
+
+So a snapshot is whole by itself, as a directory, and takes up the disk for what is new in it. Stretches begin at multiples of a number of
+rows, so each but the newest is written once. Knows nothing of manifests: who names these files in one checks their bytes.
+"""
+
+import contextlib
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from workers.core.errors import SnapshotUnreadableError
+from workers.core.row_stream import Stream
+from workers.core.types import Array
+
+SEGMENT_BYTES: Final = 32 << 20
+"""Of rows, about, in one file: the newest of them is written again with each snapshot until it is full."""
+_FIELD: Final = "row."
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One file."""
+
+    name: str
+    first: int
+    """Number of its first row."""
+    end: int
+    """Number behind its last."""
+
+
+def write_stream(directory: Path, name: str, stream: Stream, before: Path | None) -> dict[str, Any]:
+    """Writes the files of a stream, and returns as JSON what `read_stream` asks for.
+
+    Args:
+        directory: Where they go.
+        name: What their names begin with; of one stream it is always the same.
+        stream: Its rows.
+        before: Directory of an earlier snapshot of the same history.
+
+    Raises:
+        OSError: If the disk is full or fails.
+    """
+    there = [] if before is None else _segments_in(before, name)
+    length = _rows_of_segment(stream)
+    segments: list[Segment] = []
+    for begin in range(stream.first // length * length, stream.end, length):
+        first, end = max(begin, stream.first), min(begin + length, stream.end)
+        segment = next((one for one in there if one.first <= first and one.end == end), None)
+        if before is None or segment is None or not _linked(before / segment.name, directory / segment.name):
+            segment = _write(directory, name, stream, first, end)
+        segments.append(segment)
+    if not segments:
+        segments.append(_write(directory, name, stream, 0, 0))  # says which fields there are
+    return {"end": stream.end, "room": stream.room, "files": [segment.name for segment in segments]}
+
+
+def read_stream(directory: Path, document: Mapping[str, Any]) -> dict[str, Array]:
+    """Returns by field the rows that were there, by place.
+
+    Args:
+        directory: Of a verified snapshot.
+        document: What `write_stream` returned.
+
+    Raises:
+        SnapshotUnreadableError: If the files do not hold these rows.
+    """
+    end, room = int(document["end"]), int(document["room"])
+    segments = [_segment(name) for name in document["files"]]
+    if not end:
+        return _read(directory, segments[0])
+    at = first = max(0, end - room)
+    ring: dict[str, Array] = {}
+    for segment in segments:
+        if segment.first > at or segment.end <= at:
+            raise SnapshotUnreadableError(f"the rows from {at} on are missing: the next are in {segment.name}")
+        rows = {name: row[at - segment.first :] for name, row in _read(directory, segment).items()}
+        ring = ring or {name: np.empty((end - first, *row.shape[1:]), row.dtype) for name, row in rows.items()}
+        if _layout(rows) != _layout(ring):
+            raise SnapshotUnreadableError(f"{segment.name} holds other fields than the files before it")
+        places = np.arange(at, segment.end) % room
+        for name, column in ring.items():
+            column[places] = rows[name]
+        at = segment.end
+    if at != end:
+        raise SnapshotUnreadableError(f"the rows from {at} to {end} are missing")
+    return ring
+
+
+def _rows_of_segment(stream: Stream) -> int:
+    row = sum(column[:1].nbytes for column in stream.columns.values())
+    return max(1, SEGMENT_BYTES // max(1, row))
+
+
+def _segments_in(directory: Path, name: str) -> Sequence[Segment]:
+    return [_segment(path.name) for path in directory.glob(f"{name}.*-*.npz")]
+
+
+def _segment(name: str) -> Segment:
+    """Returns what a file's name says."""
+    try:
+        first, end = name.split(".")[-2].split("-")
+        segment = Segment(name, int(first), int(end))
+    except (AttributeError, IndexError, ValueError):
+        raise SnapshotUnreadableError(f"{name!r} names no rows of a stream") from None
+    if Path(name).name != name:
+        raise SnapshotUnreadableError(f"{name!r} names no file of a snapshot")
+    return segment
+
+
+def _linked(old: Path, new: Path) -> bool:
+    with contextlib.suppress(OSError):  # a file system without links, or an old snapshot that is gone by now
+        os.link(old, new)
+        return True
+    return False
+
+
+def _write(directory: Path, name: str, stream: Stream, first: int, end: int) -> Segment:
+    segment = Segment(f"{name}.{first:012}-{end:012}.npz", first, end)
+    with (directory / segment.name).open("wb") as file:
+        np.savez(file, allow_pickle=False, **{_FIELD + field: column for field, column in stream.read(first, end).items()})
+    return segment
+
+
+def _read(directory: Path, segment: Segment) -> dict[str, Array]:
+    try:
+        with (directory / segment.name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            rows = {name.removeprefix(_FIELD): archive[name] for name in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise SnapshotUnreadableError(f"{segment.name} cannot be read: {error}") from error
+    if any(len(column) != segment.end - segment.first for column in rows.values()):
+        raise SnapshotUnreadableError(f"{segment.name} does not hold the rows that it is said to")
+    return rows
+
+
+def _layout(rows: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Returns shape and dtype of a row, by field."""
+    return {name: (column.shape[1:], column.dtype) for name, column in rows.items()}

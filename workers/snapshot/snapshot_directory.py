@@ -1,0 +1,263 @@
+"""Writes one snapshot, whole or not at all, and reads it back.
+
+Written into a temporary directory, every file synced, the manifest last, then renamed and the parent synced: a kill at any moment leaves
+what was there before. `settle` repairs the one moment in which a directory of a fixed name is between its old and its new content.
+
+Several processes may write below one directory. A temporary directory is locked by its writer, so that `settle` leaves it alone, and its
+name is its own. A lock on the parent keeps `settle` out of the moments in which a directory is made or put in place.
+"""
+
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from palestra.contract.names import new_id
+from palestra.contract.telemetry import SnapshotFile
+from workers.core.protocols import ClockView
+from workers.core.types import SnapshotReason, StateTree
+from workers.snapshot.manifest import MANIFEST, Manifest, describe_file, files_below, sync_file, verify
+from workers.snapshot.state_files import read_tree, write_tree
+from workers.snapshot.upgrade import upgraded
+
+NEW: Final = ".tmp"
+"""Ending of a directory that is being written."""
+OLD: Final = ".old"
+"""Ending of a directory that a new one is taking the place of."""
+_ANY_MARK: Final = "[0-9a-f]" * 8
+"""Pattern of what tells the temporary directories of one name apart."""
+_NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotOwner:
+    """What every snapshot of an attempt says about where it comes from."""
+
+    run_id: str
+    attempt_id: str
+    experiment_id: str
+    definition_hash: str
+    seed: int
+    parent: str | None
+    versions: dict[str, str]
+    device: str
+    resume_exact: bool
+    """Whether device and settings allow a bit-exact resume."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSnapshot:
+    """A verified snapshot."""
+
+    manifest: Manifest
+    state: StateTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a snapshot is of, beside the state."""
+
+    clock: ClockView
+    reason: SnapshotReason
+    score: float | None = None
+    """Mean return of an evaluation made at exactly this state."""
+    snapshot_id: str | None = None
+    """`None` takes a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """An earlier snapshot of the same history, whose files of rows are shared where they hold what would be written again."""
+
+    directory: Path
+    manifest: Manifest
+
+    def shared(self, path: Path, name: str) -> SnapshotFile | None:
+        """Returns what the manifest says of the file `name`, if that is the very file at `path`."""
+        own = self.directory / name
+        if not own.is_file() or not own.samefile(path):
+            return None
+        return next((file for file in self.manifest.files if file.name == name), None)
+
+
+def write_snapshot(target: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None = None) -> Manifest:
+    """Writes a complete snapshot as the directory `target`, in place of one that may be there.
+
+    Raises:
+        TypeError: If the state holds what cannot be saved.
+        OSError: If the disk is full or fails. What was at `target` is as it was.
+    """
+    with _temporary(target) as temporary:
+        manifest = _write(temporary, owner, state, moment, before)
+        with _locked(target.parent):
+            _put_in_place(temporary, target)
+    sync_file(target.parent)
+    return manifest
+
+
+def read_snapshot(directory: Path) -> LoadedSnapshot:
+    """Returns a snapshot whose every byte was checked.
+
+    Raises:
+        SnapshotUnreadableError: If it is torn, damaged, of a newer format, or holds links or unlisted files.
+    """
+    manifest = verify(directory)
+    return LoadedSnapshot(manifest, upgraded(read_tree(directory), manifest.format_version))
+
+
+def settle(parent: Path, names: str = "*") -> None:
+    """Removes what a killed writer left below `parent` and brings back what it had moved aside.
+
+    Directories that a live process is writing are left alone.
+
+    Args:
+        parent: Directory of snapshots; nothing happens where there is none.
+        names: Pattern of the names of snapshots.
+    """
+    if not parent.is_dir():
+        return
+    with _locked(parent):
+        for old in parent.glob(f"{names}{OLD}"):
+            current = old.with_name(old.name.removesuffix(OLD))
+            if current.exists():
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                old.rename(current)
+        for new in {*parent.glob(f"{names}{NEW}"), *parent.glob(f"{names}.{_ANY_MARK}{NEW}")}:
+            if not _is_being_written(new):
+                shutil.rmtree(new, ignore_errors=True)
+
+
+def ask_for_room(directory: Path, needed: int) -> None:
+    """Raises OSError where a disk has less than `needed` bytes free."""
+    free = shutil.disk_usage(directory).free
+    if free < needed:
+        message = f"a snapshot needs about {needed >> 20} MiB, {free >> 20} MiB are free"
+        raise OSError(errno.ENOSPC, message, str(directory))
+
+
+@contextmanager
+def _temporary(target: Path) -> Iterator[Path]:
+    """Makes a directory beside `target` that is locked within the body; one that is still there afterwards is removed."""
+    directory = target.with_name(f"{target.name}.{secrets.token_hex(4)}{NEW}")
+    with _locked(target.parent):
+        directory.mkdir()
+        descriptor = _lock(directory, fcntl.LOCK_EX)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        _unlock(descriptor)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    descriptor = _lock(directory, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        _unlock(descriptor)
+
+
+def _is_being_written(directory: Path) -> bool:
+    try:
+        descriptor = _lock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    _unlock(descriptor)
+    return False
+
+
+def _lock(directory: Path, operation: int) -> int:
+    """Returns an open descriptor of a directory that holds its lock, where its file system has locks.
+
+    Raises:
+        BlockingIOError: If the operation does not wait, and another process holds the lock.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, operation)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            os.close(descriptor)
+            raise
+    return descriptor
+
+
+def _unlock(descriptor: int) -> None:
+    """Releases a lock at once, also where a forked process has inherited the descriptor."""
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+def _write(directory: Path, owner: SnapshotOwner, state: StateTree, moment: Moment, before: Before | None) -> Manifest:
+    write_tree(directory, state, None if before is None else before.directory)
+    files = tuple(_described(directory, name, before) for name in files_below(directory))
+    clock, reason = moment.clock, moment.reason
+    manifest = Manifest(
+        snapshot_id=moment.snapshot_id or new_id("snp"),
+        run_id=owner.run_id,
+        attempt_id=owner.attempt_id,
+        experiment_id=owner.experiment_id,
+        definition_hash=owner.definition_hash,
+        seed=owner.seed,
+        parent=owner.parent,
+        reason=reason,
+        score=moment.score,
+        resume_exact=owner.resume_exact and "memory" in state and reason is not SnapshotReason.EXCEPTION,
+        stop=state.get("loop", {}).get("stop"),
+        env_step=clock.env_steps,
+        update=clock.updates,
+        episode=clock.episodes,
+        epoch=clock.epochs,
+        iteration=clock.iterations,
+        wall=time.time(),
+        versions=owner.versions,
+        device=owner.device,
+        files=files,
+    )
+    path = directory / MANIFEST
+    path.write_text(manifest.model_dump_json(indent=1))
+    sync_file(path)
+    for inner in (one for one in directory.rglob("*") if one.is_dir()):
+        sync_file(inner)
+    sync_file(directory)
+    return manifest
+
+
+def _described(root: Path, name: str, before: Before | None) -> SnapshotFile:
+    path = root / name
+    if before is not None and (shared := before.shared(path, name)) is not None:
+        return shared
+    sync_file(path)
+    try:
+        return describe_file(path, root)
+    except ValidationError as error:
+        message = f"the agent's own save wrote {name!r}: names are of letters, digits, '_', '.', '-', at most 4 levels and 128 characters"
+        raise TypeError(message) from error
+
+
+def _put_in_place(temporary: Path, target: Path) -> None:
+    if not target.exists():
+        temporary.rename(target)
+        return
+    old = target.with_name(target.name + OLD)
+    shutil.rmtree(old, ignore_errors=True)
+    target.rename(old)
+    temporary.rename(target)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""What supervised jobs need: model functions, inputs, the learner."""

@@ -1,0 +1,226 @@
+"""Explorations: how an agent leaves its greedy action, by the number of actions taken so far (global_timestep).
+
+A discrete action is replaced by a random one with the exploration's rate; to a continuous action the exploration's noise is added. Nothing
+is drawn where an agent does not explore. Make one in a model function through `workers.supervised.variables.explore`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from workers.core.rng import derive_generator, generator_state, load_generator_state
+from workers.core.types import Array, StateTree
+from workers.supervised.rate_decays import Decay, Schedule
+
+
+class Exploration:
+    """A rate that depends on the timestep alone.
+
+    Args:
+        rate: Maps a timestep to the rate.
+    """
+
+    def __init__(self, rate: Callable[[int], float]) -> None:
+        self._rate = rate
+        self.generator = derive_generator(0, "explore")
+        """Source of randomness, the exploration's own; `seed` replaces it."""
+
+    def seed(self, seed: int) -> None:
+        """Begins the stream of random numbers again, from a seed."""
+        self.generator = derive_generator(seed, "explore")
+
+    def rate(self, timestep: int) -> float:
+        """Returns the rate at a timestep; counted before the action."""
+        return self._rate(timestep)
+
+    def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
+        """Returns actions int64 [N] in [0, actions): each is a random one with the probability `rate`.
+
+        Both numbers are always drawn: what the stream gives next depends on the number of calls alone.
+        """
+        chance = self.generator.random(len(greedy))
+        random = self.generator.integers(actions, size=len(greedy))
+        return np.where(chance < self.rate(timestep), random, greedy)
+
+    def continuous(self, action: Array, timestep: int) -> Array:
+        """Returns actions [N, ...] with `noise` added; bring them into the bounds of the space afterwards."""
+        return (action + self.noise(action.shape, timestep)).astype(action.dtype)
+
+    def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
+        """Returns what is added to continuous actions: normal noise with the rate as its standard deviation."""
+        return self.rate(timestep) * self.generator.standard_normal(shape)
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the generator."""
+        return {"generator": generator_state(self.generator)}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings the generator to a captured state."""
+        load_generator_state(self.generator, state["generator"])
+
+
+class RandomDecay(Exploration):
+    """A decaying rate times a fresh uniform number in [0, 1) at each timestep."""
+
+    def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
+        """Returns actions int64 [N]; the rate is scaled anew at each call."""
+        scale = self.generator.random()
+        chance = self.generator.random(len(greedy))
+        random = self.generator.integers(actions, size=len(greedy))
+        return np.where(chance < scale * self.rate(timestep), random, greedy)
+
+    def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
+        """Returns normal noise whose standard deviation is scaled anew at each call."""
+        return self.generator.random() * super().noise(shape, timestep)
+
+
+class OrnsteinUhlenbeck(Exploration):
+    """Noise that wanders and returns to `mu`: x += theta * (mu - x) + sigma * N(0, 1) (Lillicrap et al. 2016, section 7).
+
+    Args:
+        sigma: Size of the steps.
+        mu: Where it returns to.
+        theta: How fast, in [0, 1].
+    """
+
+    def __init__(self, sigma: float = 0.3, mu: float = 0.0, theta: float = 0.15) -> None:
+        super().__init__(lambda _: sigma)
+        self._sigma, self._mu, self._theta = sigma, mu, theta
+        self._at: Array | None = None
+
+    def discrete(self, greedy: Array, actions: int, timestep: int) -> Array:
+        """Raises TypeError: this noise is for continuous actions."""
+        del greedy, actions, timestep
+        raise TypeError("ornsteinuhlenbeck_process is for continuous actions: take decay or random_decay for discrete ones")
+
+    def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
+        """Moves on by one step and returns where the noise is."""
+        del timestep
+        at = np.full(shape, self._mu, np.float64) if self._at is None or self._at.shape != shape else self._at
+        self._at = at + self._theta * (self._mu - at) + self._sigma * self.generator.standard_normal(shape)
+        return self._at
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the generator, and where the noise is."""
+        return {**super().state_dict(), "at": self._at}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings generator and noise to a captured state."""
+        super().load_state_dict(state)
+        self._at = state["at"]
+
+
+class PolicySampling(Exploration):
+    """Gumbel noise: the greatest of logits with this noise added is a sample of the policy that they stand for."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: 1.0)
+
+    def noise(self, shape: tuple[int, ...], timestep: int) -> Array:
+        """Returns standard Gumbel noise."""
+        del timestep
+        return self.generator.gumbel(size=shape)
+
+
+def policy_sampling() -> PolicySampling:
+    """Returns what turns logits [N, actions] into samples: take the argmax of `explore(name, policy_sampling, logits)`."""
+    return PolicySampling()
+
+
+def constant(value: float = 0.5) -> Exploration:
+    """Returns an exploration of the same rate for ever."""
+    return Exploration(lambda _: value)
+
+
+def greedy() -> Exploration:
+    """Returns no exploration at all."""
+    return constant(0.0)
+
+
+def random() -> Exploration:
+    """Returns an exploration that takes only random actions."""
+    return constant(1.0)
+
+
+def decay(
+    exploration_rate: float = 0.15,
+    decay_type: str = "polynomial_decay",
+    *,
+    start_decay_at: int = 0,
+    stop_decay_at: float = 1e9,
+    min_exploration_rate: float = 0.0,
+    **options: Any,
+) -> Exploration:
+    """Returns an exploration whose rate falls by one of the formulas of `workers.supervised.rate_decays`.
+
+    Args:
+        exploration_rate: Until `start_decay_at`; in [0, 1].
+        decay_type: A name of `rate_decays.KINDS`.
+        start_decay_at: Timestep at which the formula begins.
+        stop_decay_at: Timestep from which on the rate stays.
+        min_exploration_rate: The rate falls no lower.
+        **options: Those of `Decay`: `decay_steps` (100,000), `decay_rate`, which the exponential, natural and inverse types need,
+            `staircase`, `end`, `power` and `cycle` of a polynomial, `boundaries` and `values` of a piecewise constant.
+
+    Raises:
+        ValueError: If an option is out of its range.
+    """
+    formula = Decay(decay_type=decay_type, **options).schedule(exploration_rate)
+    return Exploration(_bounded(exploration_rate, formula, (start_decay_at, stop_decay_at), min_exploration_rate))
+
+
+def random_decay(
+    exploration_rate: float = 0.15,
+    decay_type: str = "polynomial_decay",
+    *,
+    start_decay_at: int = 0,
+    stop_decay_at: float = 1e9,
+    min_exploration_rate: float = 0.0,
+    **options: Any,
+) -> RandomDecay:
+    """Returns a decay, over 10,000 timesteps by default, whose rate is scaled by a fresh random number at each of them; see `decay`."""
+    formula = Decay(decay_type=decay_type, **{"decay_steps": 10_000, **options}).schedule(exploration_rate)
+    return RandomDecay(_bounded(exploration_rate, formula, (start_decay_at, stop_decay_at), min_exploration_rate))
+
+
+def ornsteinuhlenbeck_process(sigma: float = 0.3, mu: float = 0.0, theta: float = 0.15) -> OrnsteinUhlenbeck:
+    """Returns noise for continuous actions that returns to `mu`."""
+    return OrnsteinUhlenbeck(sigma, mu, theta)
+
+
+def _bounded(rate: float, formula: Schedule, span: tuple[int, float], least: float) -> Callable[[int], float]:
+    start, stop = span
+    if not 0 <= rate <= 1:
+        raise ValueError(f"exploration_rate must lie in [0, 1], not {rate}")
+    if not 0 <= start <= stop:
+        raise ValueError(f"start_decay_at must lie between 0 and stop_decay_at, not {start} and {stop}")
+    return lambda timestep: rate if timestep < start else max(least, formula(min(timestep, stop) - start))
+
+
+DISCRETE: Final[Mapping[str, Callable[..., Exploration]]] = {
+    "constant": constant,
+    "greedy": greedy,
+    "random": random,
+    "decay": decay,
+    "random_decay": random_decay,
+}
+"""Explorations of discrete actions by name."""
+
+CONTINUOUS: Final[Mapping[str, Callable[..., Exploration]]] = {
+    "decay": decay,
+    "random_decay": random_decay,
+    "ornsteinuhlenbeck_process": ornsteinuhlenbeck_process,
+}
+"""Explorations of continuous actions by name."""
+
+
+def exploration(name: str, known: Mapping[str, Callable[..., Exploration]], options: Mapping[str, Any] | Sequence[Any] = ()) -> Exploration:
+    """Returns the exploration of a name with options.
+
+    Raises:
+        ValueError: If there is none of this name.
+    """
+    if name not in known:
+        raise ValueError(f"exploration: {name!r} is none of {', '.join(known)}")
+    return known[name](**dict(options))

@@ -1,0 +1,211 @@
+"""What the learners of estimators and agents share: one update, and the bridge between the engine's boundaries and a session's hooks."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
+
+import torch
+
+from workers.core.null_parts import NoMemory
+from workers.core.protocols import EngineView
+from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree, StopReason
+from workers.supervised.batches import Batch, rows_in, tensors
+from workers.supervised.model_function import ModelFunction
+from workers.supervised.modes import Modes
+from workers.supervised.predict_module import PredictModule
+from workers.supervised.run_session import RunValues, Session
+from workers.supervised.spec import EstimatorSpec
+from workers.supervised.variables import Variables
+
+REPORT_NAMES: Final = ("loss/train",)
+
+
+def update(variables: Variables, make_spec: Callable[[], EstimatorSpec]) -> RunValues:
+    """Makes one update, which counts as one global_step, and returns what it computed."""
+    spec = make_spec()
+    if spec.train_op is None or spec.loss is None:
+        raise ValueError(f"model_fn was called with mode train and returned a spec of mode {spec.mode.value}: pass its mode on")
+    with torch.enable_grad():
+        spec.train_op()
+    variables.global_step += 1
+    return values_of(spec, learned=True)
+
+
+def values_of(spec: EstimatorSpec, *, learned: bool = False) -> RunValues:
+    """Returns what hooks may read of a spec; its extra ops that can be called are called."""
+    loss = None if spec.loss is None else spec.loss.detach()
+    extra = {name: op() if callable(op) else op for name, op in spec.extra_ops.items()}
+    scalars = {**spec.metrics, **({} if loss is None else {"loss": loss})}
+    return RunValues({**spec.predictions, **extra, **scalars}, scalars, loss, learned=learned)
+
+
+def mean_values(
+    batches: Iterable[tuple[Any, Any]], evaluate: Callable[[tuple[Any, Any]], Mapping[str, Any]]
+) -> tuple[dict[str, float], int]:
+    """Returns means over the examples of some batches, and the number of examples.
+
+    Args:
+        batches: Of features and labels.
+        evaluate: Returns means over one batch, by name.
+
+    Raises:
+        ValueError: If there is no batch.
+    """
+    sums: dict[str, float] = {}
+    rows = 0
+    for batch in batches:
+        count = rows_in(batch[0])
+        for name, value in evaluate(batch).items():
+            sums[name] = sums.get(name, 0.0) + count * float(value)
+        rows += count
+    if not rows:
+        raise ValueError("the evaluation's input holds no batch: let it return at least one")
+    return {name: value / rows for name, value in sums.items()}, rows
+
+
+def learn_report(values: RunValues) -> LearnReport:
+    """Returns the engine's report of a run."""
+    return LearnReport(1, values.loss.reshape(1)) if values.learned and values.loss is not None else LearnReport(0)
+
+
+class SupervisedLearner:
+    """A model function as an agent of the engine: it observes one batch and makes one update with it.
+
+    Args:
+        model: The model function.
+        variables: What the model keeps.
+        session: Its hooks are called around each update.
+    """
+
+    report_names = REPORT_NAMES
+    collect_plan = CollectPlan(vector_steps=1)
+    learn_schedule = LearnSchedule(every_env_steps=1, updates=1)
+
+    def __init__(self, model: ModelFunction, variables: Variables, session: Session) -> None:
+        self.memory = NoMemory()
+        self._model = model
+        self._variables = variables
+        self._session = session
+        self._batch: Batch | None = None
+        self._features: StateTree | None = None
+
+    def act(self, observation: Array, *, explore: bool) -> Array:
+        """Raises TypeError: a supervised model acts on nothing."""
+        del observation, explore
+        raise TypeError("a supervised model takes no actions: use an Agent for an environment")
+
+    def observe(self, experience: Experience) -> None:
+        """Keeps the batch for the next update."""
+        if not isinstance(experience, Batch):
+            raise TypeError("a supervised model learns from batches: collect them with a BatchCollector")
+        self._batch = experience
+        if self._features is None:
+            self._features = describe(experience.features)
+
+    def learn(self, updates: int) -> LearnReport:
+        """Makes one update with the batch that was observed last, or none where none is wanted."""
+        batch, self._batch = self._batch, None
+        if updates < 1 or batch is None:
+            return LearnReport(0)
+        device = self._variables.device
+        features, labels = tensors(batch.features, device), tensors(batch.labels, device)
+        make = lambda: self._model(self._variables, features, labels, Modes.TRAIN)  # noqa: E731
+        return learn_report(self._session.run(lambda: update(self._variables, make)))
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next update; 0 before the first one."""
+        return self._variables.learning_rate() or 0.0
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._variables.set_learning_rate(value)
+
+    def metrics(self) -> dict[str, float]:
+        """Returns the learning rate."""
+        return {"learning_rate": self.learning_rate}
+
+    def eval_mode(self) -> AbstractContextManager[None]:
+        """Returns a context without effect: each call of the model says its mode."""
+        return nullcontext()
+
+    def acting_module(self) -> PredictModule:
+        """Returns the model's predictions as a module of its own."""
+        return predict_module(self._model, self.state_dict())
+
+    def state_dict(self) -> StateTree:
+        """Returns what the model keeps, and what its features look like."""
+        return {"variables": self._variables.state_dict(), "features": self._features}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Brings a freshly built learner to a captured state."""
+        self._variables.load_state_dict(state["variables"])
+        self._features = state["features"]
+
+
+class SessionBridge:
+    """Shows a session the boundaries of the engine, and the engine the wishes of the session's hooks.
+
+    Args:
+        session: The session.
+        close_episode: Called at each boundary, for a run that is still owed to the hooks.
+    """
+
+    def __init__(self, session: Session, close_episode: Callable[[], None] = lambda: None) -> None:
+        self._session = session
+        self._close_episode = close_episode
+
+    def on_start(self, view: EngineView) -> None:
+        """Tells the hooks that all is in place."""
+        self._session.start()
+        self._pass_on(view)
+
+    def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
+        """Passes on what hooks asked for."""
+        del reports
+        self._close_episode()
+        self._pass_on(view)
+
+    def on_finish(self, view: EngineView, reason: StopReason) -> None:
+        """Tells the hooks that the training is over."""
+        del view, reason
+        self._session.end()
+
+    def state_dict(self) -> StateTree:
+        """Returns the state of the hooks that have one."""
+        return self._session.state_dict()
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Gives hooks their state back."""
+        self._session.load_state_dict(state)
+
+    def _pass_on(self, view: EngineView) -> None:
+        session = self._session
+        if session.checkpoint_requested:
+            session.checkpoint_requested = False
+            view.request_snapshot()
+        if session.stop_reason is not None:
+            view.request_stop(session.stop_reason)
+
+
+def describe(features: Any) -> StateTree:
+    """Returns names, shapes without N, and dtypes of features, so that an example of them can be made without data."""
+    named = features if isinstance(features, dict) else {"": features}
+    return {name: {"shape": list(one.shape[1:]), "dtype": str(one.dtype).removeprefix("torch.")} for name, one in named.items()}
+
+
+def example_of(described: StateTree, rows: int = 2) -> tuple[torch.Tensor, ...]:
+    """Returns features of zeros, [rows, ...] each, in the order of their names."""
+    return tuple(torch.zeros((rows, *one["shape"]), dtype=getattr(torch, one["dtype"])) for one in described.values())
+
+
+def predict_module(model: ModelFunction, state: StateTree) -> PredictModule:
+    """Returns the module of a learner's state, on the CPU.
+
+    Raises:
+        ValueError: If the learner never saw features.
+    """
+    if not state["features"]:
+        raise ValueError("nothing was learnt yet, so the features are not known: train before exporting")
+    names = tuple(state["features"])
+    return PredictModule(model, state["variables"], None if names == ("",) else names, example_of(state["features"]))

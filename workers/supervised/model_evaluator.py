@@ -1,0 +1,99 @@
+"""Evaluates a model on the batches of an input, between its updates or of a snapshot."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from workers.core.errors import DefinitionError
+from workers.core.protocols import ClockView
+from workers.core.rng import preserved_global_state, seed_global
+from workers.core.types import EvaluationResult
+from workers.rl.evaluate.vector_evaluator import SeedRule, summarise
+from workers.supervised.batches import InputFn, as_batches, is_one_batch, tensors
+from workers.supervised.learner import mean_values, values_of
+from workers.supervised.model_function import ModelFunction
+from workers.supervised.modes import Modes
+from workers.supervised.variables import Variables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """What of a model's metrics is the score."""
+
+    metric: str = "loss"
+    minimize: bool = True
+    """Take minus the metric, so that a higher score is better."""
+
+    def score(self, metrics: Mapping[str, float]) -> float:
+        """Returns the score.
+
+        Raises:
+            DefinitionError: If the model has no such metric.
+        """
+        if self.metric not in metrics:
+            raise DefinitionError(f"evaluation.metric: the model has no {self.metric!r}; it has {', '.join(sorted(metrics))}")
+        return -metrics[self.metric] if self.minimize else metrics[self.metric]
+
+
+class ModelEvaluator:
+    """Takes loss and metrics as means over the examples of an input. A pass counts as one episode, its return is the score.
+
+    Args:
+        model: The model function, called with mode EVAL.
+        variables: What the model keeps; evaluated as they are at each evaluation.
+        input_fn: Returns batches, afresh for each evaluation.
+        steps: Batches; `None` for all that the input has.
+        scoring: What the score is.
+        seeds: For models that draw random numbers.
+    """
+
+    def __init__(
+        self, model: ModelFunction, variables: Variables, input_fn: InputFn, steps: int | None, scoring: Scoring, seeds: SeedRule
+    ) -> None:
+        self._model = model
+        self._variables = variables
+        self._input_fn = input_fn
+        self._steps = steps
+        self._scoring = scoring
+        self._seeds = seeds
+
+    def evaluate(self, clock: ClockView) -> EvaluationResult:
+        """Runs one evaluation."""
+        seed = self._seeds(clock)
+        with preserved_global_state():
+            seed_global(seed)
+            metrics, batches = self._means()
+        result = summarise([self._scoring.score(metrics)], [batches], seed)
+        return replace(result, metrics=metrics)
+
+    def close(self) -> None:
+        """Does nothing: an input is let go behind each evaluation."""
+
+    def _means(self) -> tuple[dict[str, float], int]:
+        given = self._input_fn()
+        batches = [given] if self._steps is None and is_one_batch(given) else as_batches(given)
+        counted = _Counted(islice(batches, self._steps))
+        means, _ = mean_values(counted, self._values)
+        return means, counted.count
+
+    def _values(self, batch: tuple[Any, Any]) -> Mapping[str, Any]:
+        features, labels = (tensors(one, self._variables.device) for one in batch)
+        return values_of(self._model(self._variables, features, labels, Modes.EVAL)).scalars
+
+
+class _Counted:
+    """Counts what passes.
+
+    Args:
+        batches: Passed on.
+    """
+
+    def __init__(self, batches: Iterable[tuple[Any, Any]]) -> None:
+        self._batches = batches
+        self.count = 0
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for batch in self._batches:
+            self.count += 1
+            yield batch

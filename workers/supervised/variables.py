@@ -1,0 +1,299 @@
+"""What a model keeps between two runs: modules, optimisers and explorations, made once by name.
+
+A model function is called anew for every batch. What must outlive the call it asks for by name; the first call makes it, a checkpoint saves
+it, and the next training gets it back:
+
+    def model_fn(features, labels, mode, params):
+        network = get_module("classifier", lambda: nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 3)))
+        logits = network(features["x"])
+        if mode is Modes.PREDICT:
+            return EstimatorSpec(mode, predictions={"results": logits.argmax(1)})
+        loss = nn.functional.cross_entropy(logits, labels)
+        if mode is Modes.EVAL:
+            return EstimatorSpec(mode, loss=loss, metrics={"accuracy": (logits.argmax(1) == labels).float().mean()})
+        train_op = minimize(loss, lambda parameters: torch.optim.Adam(parameters, lr=params["learning_rate"]))
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+Initial parameters derive from the run's seed and the module's name alone: neither the order of calls nor a global generator matters.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from workers.core.rng import derive_seed
+from workers.core.types import Array, StateTree
+from workers.supervised.explorations import Exploration
+from workers.supervised.modes import Modes
+from workers.supervised.spec import TrainOp
+
+OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+_Module = TypeVar("_Module", bound=nn.Module)
+_COUNTERS: Final = ("global_step", "global_timestep", "global_episode")
+
+
+class Variables:
+    """Everything of one model that outlives a call of its function.
+
+    Args:
+        seed: The run's seed.
+        device: A torch device.
+    """
+
+    def __init__(self, seed: int = 0, device: str = "cpu") -> None:
+        self.global_step = 0
+        """Updates made; drives learning rates."""
+        self.global_timestep = 0
+        """Actions taken in training; drives explorations."""
+        self.global_episode = 0
+        """Training episodes finished."""
+        self.device = torch.device(device)
+        self.mode = Modes.TRAIN
+        self.exploring = False
+        self._seed = seed
+        self._modules: dict[str, nn.Module] = {}
+        self._optimizers: dict[str, _Trained] = {}
+        self._explorations: dict[str, Exploration] = {}
+        self._stored: StateTree = {"modules": {}, "optimizers": {}, "explorations": {}}
+        """State of what was not asked for since it was loaded."""
+
+    @contextmanager
+    def running(self, mode: Modes, *, exploring: bool = False) -> Iterator[None]:
+        """Makes this the model that `get_module` and the others mean, for one call of a model function."""
+        self.mode, self.exploring = mode, exploring
+        token = _CURRENT.set(self)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+    def module(self, name: str, factory: Callable[[], _Module], *, trainable: bool = True) -> _Module:
+        """Returns the module of a name; see `get_module`."""
+        module = self._modules.get(name)
+        if module is None:
+            module = self._modules[name] = self._made(name, factory, trainable=trainable)
+        training = self.mode is Modes.TRAIN and not self.exploring
+        if module.training != training:
+            module.train(training)
+        return module  # type: ignore[return-value]
+
+    def minimize(self, loss: Tensor, optimizer: OptimizerFactory, options: "Minimizing") -> TrainOp:
+        """Returns the update; see the function `minimize`."""
+        trained = self._optimizers.get(options.name)
+        if trained is None:
+            trained = self._optimizers[options.name] = _Trained(self._trainable(options.modules), optimizer, len(self._modules))
+            if (state := self._stored["optimizers"].pop(options.name, None)) is not None:
+                trained.load_state_dict(state)
+        if options.modules is None and trained.modules != len(self._modules):
+            raise ValueError(f"minimize: a module was made after optimiser {options.name!r}: ask for all modules before the first minimize")
+        return lambda: trained.step(loss, options, self.global_step)
+
+    def explore(self, name: str, factory: Callable[[], Exploration], greedy: Tensor, actions: int | None) -> Tensor:
+        """Returns actions; see the function `explore`."""
+        found = self._explorations.get(name)
+        if found is None:
+            found = self._explorations[name] = factory()
+            found.seed(derive_seed(self._seed, f"agent/explore/{name}"))
+            if (state := self._stored["explorations"].pop(name, None)) is not None:
+                found.load_state_dict(state)
+        if not self.exploring:
+            return greedy
+        chosen: Array = greedy.detach().cpu().numpy()
+        explored = found.continuous(chosen, self.global_timestep) if actions is None else self._discrete(found, chosen, actions)
+        return torch.from_numpy(explored).to(greedy)
+
+    def exploration_rate(self) -> float | None:
+        """Returns the rate of the first exploration at the current timestep; `None` where there is none."""
+        first = next(iter(self._explorations.values()), None)
+        return None if first is None else first.rate(self.global_timestep)
+
+    def learning_rate(self) -> float | None:
+        """Returns the step size of the first optimiser; `None` before the first update."""
+        first = next(iter(self._optimizers.values()), None)
+        return None if first is None else float(first.optimizer.param_groups[0]["lr"])
+
+    def set_learning_rate(self, value: float) -> None:
+        """Sets the step size of every optimiser; one whose `minimize` has a schedule follows that."""
+        for trained in self._optimizers.values():
+            for group in trained.optimizer.param_groups:
+                group["lr"] = value
+
+    def modules(self) -> dict[str, nn.Module]:
+        """Returns the modules by name."""
+        return dict(self._modules)
+
+    def state_dict(self) -> StateTree:
+        """Returns counters, modules, optimisers and explorations, also those that were not asked for since they were loaded."""
+        return {
+            **{name: getattr(self, name) for name in _COUNTERS},
+            "modules": {**self._stored["modules"], **{name: dict(one.state_dict()) for name, one in self._modules.items()}},
+            "optimizers": {**self._stored["optimizers"], **{name: one.state_dict() for name, one in self._optimizers.items()}},
+            "explorations": {**self._stored["explorations"], **{name: one.state_dict() for name, one in self._explorations.items()}},
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Takes a captured state over, before any module was made."""
+        for name in _COUNTERS:
+            setattr(self, name, int(state[name]))
+        self._stored = {kind: dict(state[kind]) for kind in ("modules", "optimizers", "explorations")}
+        self._modules, self._optimizers, self._explorations = {}, {}, {}
+
+    def _made(self, name: str, factory: Callable[[], _Module], *, trainable: bool) -> _Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(derive_seed(self._seed, f"agent/module/{name}"))  # not `manual_seed`: that of CUDA stays
+            module = factory()
+        if (state := self._stored["modules"].pop(name, None)) is not None:
+            _load(module, name, state)
+        return module.to(self.device).requires_grad_(trainable)
+
+    def _trainable(self, modules: Iterable[nn.Module] | None) -> list[nn.Parameter]:
+        chosen = [module for _, module in sorted(self._modules.items())] if modules is None else list(modules)
+        parameters = [parameter for module in chosen for parameter in module.parameters() if parameter.requires_grad]
+        if not parameters:
+            raise ValueError("minimize: there is no trainable parameter: make modules with get_module before")
+        return parameters
+
+    def _discrete(self, exploration: Exploration, greedy: Array, actions: int) -> Array:
+        return exploration.discrete(greedy, actions, self.global_timestep)
+
+
+class Minimizing:
+    """How a loss is minimised; see `minimize`."""
+
+    __slots__ = ("clip_norm", "learning_rate", "modules", "name")
+
+    def __init__(
+        self,
+        name: str,
+        modules: Iterable[nn.Module] | None,
+        learning_rate: Callable[[int], float] | None,
+        clip_norm: float | None,
+    ) -> None:
+        self.name, self.modules, self.learning_rate, self.clip_norm = name, modules, learning_rate, clip_norm
+
+
+class _Trained:
+    """An optimiser and its parameters."""
+
+    def __init__(self, parameters: list[nn.Parameter], optimizer: OptimizerFactory, modules: int) -> None:
+        self._parameters = parameters
+        self.optimizer = optimizer(parameters)
+        self.modules = modules
+
+    def step(self, loss: Tensor, options: Minimizing, global_step: int) -> None:
+        if options.learning_rate is not None:
+            for group in self.optimizer.param_groups:
+                group["lr"] = options.learning_rate(global_step)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if options.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self._parameters, options.clip_norm)
+        self.optimizer.step()
+
+    def state_dict(self) -> StateTree:
+        state = self.optimizer.state_dict()
+        return {"state": {str(key): value for key, value in state["state"].items()}, "groups": state["param_groups"]}
+
+    def load_state_dict(self, state: StateTree) -> None:
+        inner = {int(key): value for key, value in state["state"].items()}
+        self.optimizer.load_state_dict({"state": inner, "param_groups": state["groups"]})
+
+
+def _load(module: nn.Module, name: str, state: StateTree) -> None:
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        raise ValueError(
+            f"module {name!r} does not fit the checkpoint: use another model_dir, or the model that wrote it: {error}"
+        ) from error
+
+
+_CURRENT: ContextVar[Variables] = ContextVar("current variables")
+
+
+def current() -> Variables:
+    """Returns the variables of the model whose function runs.
+
+    Raises:
+        RuntimeError: If none runs.
+    """
+    found = _CURRENT.get(None)
+    if found is None:
+        raise RuntimeError("get_module, minimize and explore belong into a model function: an Estimator or an Agent calls it")
+    return found
+
+
+def get_module(name: str, factory: Callable[[], _Module], *, trainable: bool = True) -> _Module:
+    """Returns the module of a name, which the first call makes; in training mode exactly while the model trains.
+
+    Args:
+        name: Unique in the model.
+        factory: Makes it; called once, with torch's generator seeded by the run's seed and the name.
+        trainable: Whether `minimize` updates it when it is not told which modules to update; false for a target network.
+    """
+    return current().module(name, factory, trainable=trainable)
+
+
+def minimize(
+    loss: Tensor,
+    optimizer: OptimizerFactory,
+    *,
+    name: str = "optimizer",
+    modules: Iterable[nn.Module] | None = None,
+    learning_rate: Callable[[int], float] | None = None,
+    clip_norm: float | None = None,
+) -> TrainOp:
+    """Returns the update that makes `loss` smaller; nothing is computed before it is run.
+
+    Args:
+        loss: [].
+        optimizer: Makes the optimiser of some parameters; called once per `name`.
+        name: Tells several optimisers of one model apart.
+        modules: What it updates; `None` for every trainable module, all of which must have been asked for by then.
+        learning_rate: Step size by global_step, such as `Decay(...).schedule(0.1)`; `None` leaves the optimiser's own.
+        clip_norm: Longest gradient; a longer one is scaled down to it.
+    """
+    return current().minimize(loss, optimizer, Minimizing(name, modules, learning_rate, clip_norm))
+
+
+def explore(name: str, factory: Callable[[], Exploration], greedy: Tensor, *, actions: int | None = None) -> Tensor:
+    """Returns `greedy` [N, ...], explored where the agent acts in training; evaluation and learning get it unchanged and draw nothing.
+
+    Args:
+        name: Unique in the model.
+        factory: Makes the exploration; called once.
+        greedy: Actions.
+        actions: Number of discrete actions; `None` for continuous ones.
+    """
+    return current().explore(name, factory, greedy, actions)
+
+
+def global_step() -> int:
+    """Returns the updates made so far."""
+    return current().global_step
+
+
+def sequence(*ops: TrainOp) -> TrainOp:
+    """Returns an update that runs several in turn; it counts as one."""
+
+    def run() -> None:
+        for op in ops:
+            op()
+
+    return run
+
+
+def copy_every(updates: int, source: nn.Module, target: nn.Module) -> TrainOp:
+    """Returns an op that makes `target` equal to `source` after each multiple of so many updates, the running one counted."""
+    due = (current().global_step + 1) % updates == 0
+
+    def run() -> None:
+        if due:
+            target.load_state_dict(source.state_dict())
+
+    return run

@@ -1,0 +1,249 @@
+"""One attempt from its start to its release: what the supervisor does, apart from being a process."""
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from pydantic import ValidationError
+
+from palestra.contract.states import Cause, Order, Outcome
+from palestra.contract.work_order import AttemptReport, Failure, Renewal, WorkOrder
+from palestra.telemetry.spool import SpoolWriter
+from palestra.telemetry.transport import open_client
+from workers.ipc import run_log
+from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
+from workers.ipc.credentials import Credentials
+from workers.ipc.full_disk import ADVICE, has_little_room, is_full_error
+from workers.ipc.json_log import Logger
+from workers.ipc.process_tree import out_of_memory_kills, reap_orphans
+from workers.supervisor.attempt_telemetry import Observer
+from workers.supervisor.limits import MEMORY_EVERY_SECONDS, Breach, LimitWatch
+from workers.supervisor.outcome import Ending, report_of
+from workers.supervisor.pending_order import OrderBox
+from workers.supervisor.resource_usage import Sampler, resident_mib
+from workers.supervisor.server_link import LinkParts, ServerLink
+from workers.supervisor.snapshot_download import InputError, fetch_inputs
+from workers.supervisor.snapshot_feed import FeedParts, SnapshotFeed
+from workers.supervisor.trainer_handle import TrainerOptions, TrainerProcess
+
+TICK_SECONDS: Final = 0.2
+
+
+class Supervision:
+    """One attempt from its start to its release.
+
+    Args:
+        directory: The attempt's directory, with its work order.
+        credentials: Where the server is, and the attempt's token.
+        options: How to start the trainer; GPUs and threads beyond the work order's resources are left alone.
+        log: The supervisor's log.
+    """
+
+    def __init__(self, directory: AttemptDirectory, credentials: Credentials, options: TrainerOptions, log: Logger) -> None:
+        self._directory = directory
+        self._work_order = WorkOrder.model_validate_json(directory.work_order.read_bytes())
+        self._options = options
+        self._log = log
+        self._spool = SpoolWriter(directory.spool)
+        self._box = OrderBox()
+        schedule = self._work_order.schedule
+        self._observer = Observer(
+            directory,
+            [run.run_id for run in self._work_order.runs],
+            self._spool,
+            Sampler(options.gpus),
+            log,
+            prefix="" if schedule.writes_training_state else f"{schedule.value}/",
+        )
+        self._trainer: TrainerProcess | None = None
+        self._breach: Breach | None = None
+        self._feed: SnapshotFeed | None = None
+        self._terminated = False
+        self._link = ServerLink(
+            LinkParts(
+                client=open_client(credentials.server, credentials.token),
+                directory=directory,
+                spool=self._spool,
+                box=self._box,
+                log=log,
+                renew_seconds=credentials.renew_seconds,
+                renewal=self._renewal,
+                run_ids=tuple(run.run_id for run in self._work_order.runs),
+            )
+        )
+
+    def on_terminate(self, _number: int, _frame: FrameType | None) -> None:
+        """Handles SIGTERM: only sets a flag, since a handler may interrupt anything."""
+        self._terminated = True
+
+    def run(self) -> bool:
+        """Works until the attempt is released; false where it turned out to be stale."""
+        self._link.start()
+        report = self._read_ending() or self._work()
+        self._write_ending(report)
+        released = self._link.release(report)
+        if released is None:
+            self._log.info("attempt.stale")
+            return False
+        self._log.info("attempt.released", outcome=released.outcome, cause=released.cause)
+        self._directory.clear_blobs()
+        write_atomically(self._directory.released, released.model_dump_json().encode())
+        return True
+
+    def _read_ending(self) -> AttemptReport | None:
+        """Returns how the attempt ended under an earlier supervisor, which died while results were uploaded; `None` at the first start."""
+        ending = _read_report(self._directory.ending)
+        if ending is not None or not self._directory.report.exists():
+            return ending
+        return report_of(self._ending(kernel_killed_for_memory=False))
+
+    def _write_ending(self, report: AttemptReport) -> None:
+        """Notes that only results are left to be uploaded, so that another supervisor can take over from this one."""
+        try:
+            write_atomically(self._directory.ending, report.model_dump_json().encode())
+        except OSError as error:
+            self._log.warning("ending.not_written", reason=str(error))
+
+    def _work(self) -> AttemptReport:
+        self._observer.say(f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on {socket.gethostname()}")
+        report = self._executed()
+        if run_log.is_told(report):
+            ended = {end.run_id for end in report.runs}
+            self._observer.say(*run_log.ended(report), to=[run.run_id for run in self._work_order.runs if run.run_id not in ended])
+        return report
+
+    def _executed(self) -> AttemptReport:
+        """Executes the attempt; a full disk that hits this process and not the trainer ends it for the same cause."""
+        try:
+            return self._trained()
+        except OSError as error:
+            if not is_full_error(error):
+                raise
+            return AttemptReport(outcome=Outcome.FAILED, cause=Cause.DISK_FULL, failure=Failure(message=f"{ADVICE} ({error})"))
+
+    def _trained(self) -> AttemptReport:
+        kills_before = out_of_memory_kills()
+        try:
+            fetch_inputs(self._link.api, self._directory, self._work_order, lambda: self._order() is not Order.CONTINUE)
+        except InputError as error:
+            return AttemptReport(outcome=Outcome.FAILED, cause=error.cause, failure=Failure(message=str(error)))
+        if self._order() is Order.CONTINUE:
+            self._supervise()
+        return report_of(self._ending(kernel_killed_for_memory=out_of_memory_kills() > kills_before))
+
+    def _order(self) -> Order:
+        if self._terminated:
+            self._box.give(Order.DRAIN)
+        return self._box.order
+
+    def _supervise(self) -> None:
+        trainer = self._trainer = TrainerProcess(self._directory, self._options, os.environ)
+        self._log.info("trainer.started", pid=trainer.pid)
+        self._link.renew_soon()
+        feeding = self._start_feed()
+        try:
+            self._watch(trainer)
+        finally:
+            feeding.set()
+            trainer.close()
+            reap_orphans(frozenset())
+            self._observer.finish()
+        self._log.info("trainer.ended", status=trainer.poll())
+
+    def _start_feed(self) -> threading.Event:
+        """Starts to feed a continuous evaluation with snapshots; returns what ends that."""
+        stop, (run, *_) = threading.Event(), self._work_order.runs
+        if run.follow is not None:
+            first = self._work_order.attempt_number == 1
+            self._feed = SnapshotFeed(FeedParts(api=self._link.api, directory=self._directory, run=run, log=self._log, first_attempt=first))
+            threading.Thread(target=self._feed.run, args=(stop,), name="feed", daemon=True).start()
+        return stop
+
+    def _feed_breach(self) -> Breach | None:
+        return None if self._feed is None else self._feed.breach
+
+    def _watch(self, trainer: TrainerProcess) -> None:
+        """Stays until the trainer ended, or has to be killed."""
+        stopping = _Stopping(trainer, self._observer, self._work_order.limits.grace_seconds)
+        limits = LimitWatch(self._work_order.schedule, self._work_order.limits, self._work_order.resources, time.monotonic())
+        memory_at = 0.0
+        while trainer.poll() is None:
+            now, order = time.monotonic(), self._order()
+            stopping.ask(order, now)
+            if order is Order.STALE or stopping.is_overdue(now):
+                return
+            breach = None if self._breach else limits.check(now, self._observer.progress().raw) or self._feed_breach()
+            if breach is None and limits.limits_memory and now - memory_at >= MEMORY_EVERY_SECONDS:
+                memory_at, breach = now, limits.check_memory(resident_mib(trainer.pids()))
+            if breach is not None and self._must_be_killed_for(breach, trainer, stopping):
+                return
+            self._observer.look(now, trainer.pids)
+            reap_orphans(trainer.children)
+            self._box.wait(TICK_SECONDS)
+
+    def _must_be_killed_for(self, breach: Breach, trainer: TrainerProcess, stopping: "_Stopping") -> bool:
+        self._breach = breach
+        self._log.warning("limit.reached", cause=breach.cause)
+        self._observer.say(breach.message)
+        if breach.cause is Cause.TIME_LIMIT:
+            stopping.ask(Order.DRAIN, time.monotonic())
+            return False
+        if breach.cause is Cause.STALLED:
+            trainer.dump_stacks()
+        return True
+
+    def _renewal(self) -> Renewal:
+        at = self._observer.progress()
+        pid = self._trainer.pid if self._trainer is not None else None
+        return Renewal(trainer_pid=pid, env_step=at.env_step, update=at.update, spooled_seq=self._spool.last_seq())
+
+    def _ending(self, *, kernel_killed_for_memory: bool) -> Ending:
+        at = self._observer.progress()
+        return Ending(
+            exit_status=self._trainer.poll() if self._trainer is not None else None,
+            report=_read_report(self._directory.report),
+            order=self._order(),
+            breach=self._breach,
+            kernel_killed_for_memory=kernel_killed_for_memory,
+            disk_is_full=has_little_room(self._directory.root),
+            last_line=self._observer.last_line,
+            env_step=at.env_step,
+            update=at.update,
+            episode=at.episode,
+        )
+
+
+class _Stopping:
+    """What the trainer was asked, and until when it may save."""
+
+    def __init__(self, trainer: TrainerProcess, observer: Observer, grace_seconds: float) -> None:
+        self._trainer = trainer
+        self._observer = observer
+        self._grace = grace_seconds
+        self._asked = Order.CONTINUE
+        self._deadline: float | None = None
+
+    def ask(self, order: Order, now: float) -> None:
+        """Passes an order on once; the grace begins with the first."""
+        if order in {Order.CONTINUE, self._asked}:
+            return
+        self._asked = order
+        self._trainer.tell(order)
+        self._observer.say(f"asked to {order.value}" if order is not Order.STALE else "another attempt took over: ends at once")
+        if self._deadline is None:
+            self._deadline = now + self._grace
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the grace is over."""
+        return self._deadline is not None and now >= self._deadline
+
+
+def _read_report(path: Path) -> AttemptReport | None:
+    try:
+        return AttemptReport.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None

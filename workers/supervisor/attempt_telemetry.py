@@ -1,0 +1,116 @@
+"""What a supervisor records beside the trainer: its output, its use of the machine, and what the supervisor itself has to say."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from palestra.contract.telemetry import RunRecord, SystemMetrics
+from palestra.telemetry.spool import SpoolWriter
+from workers.ipc import run_log
+from workers.ipc.attempt_directory import AttemptDirectory, read_json
+from workers.ipc.full_disk import is_full_error
+from workers.ipc.json_log import Logger
+from workers.supervisor.log_tail import LogTail
+from workers.supervisor.resource_usage import Sampler
+
+SYSTEM_EVERY_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the trainer says it is."""
+
+    env_step: int = 0
+    update: int = 0
+    episode: int = 0
+    raw: dict[str, Any] = field(default_factory=dict)
+    """All that the trainer wrote."""
+
+    @classmethod
+    def read(cls, path: Path) -> "Progress":
+        """Returns what the file says; zeros where it says nothing."""
+        raw = read_json(path)
+        return cls(_counter(raw, "env_step"), _counter(raw, "update"), _counter(raw, "episode"), raw)
+
+
+class Observer:
+    """Appends to an attempt's spool what the supervisor sees.
+
+    On a full disk the trainer's own records are what matters: the supervisor's are left out, and its log says so once.
+
+    Args:
+        directory: The attempt.
+        runs: The runs of the attempt; the trainer's output and its use of the machine are told of the first.
+        spool: Takes the records.
+        sampler: Measures.
+        log: The supervisor's log.
+        prefix: Before the names of what is measured, so that a job beside the training does not write into the training's curves.
+    """
+
+    def __init__(
+        self, directory: AttemptDirectory, runs: Sequence[str], spool: SpoolWriter, sampler: Sampler, log: Logger, *, prefix: str = ""
+    ) -> None:
+        self._prefix = prefix
+        self._directory = directory
+        self._runs = runs
+        self._run = runs[0]
+        self._spool = spool
+        self._sampler = sampler
+        self._log = log
+        self._tail = LogTail(directory.trainer_log, self._run)
+        self._sampled = time.monotonic()
+        self._disk_full = False
+
+    @property
+    def last_line(self) -> str:
+        """Last line of the trainer's output."""
+        return self._tail.last_line
+
+    def progress(self) -> Progress:
+        """Returns how far the trainer is."""
+        return Progress.read(self._directory.progress)
+
+    def look(self, now: float, pids: Callable[[], Iterable[int]]) -> None:
+        """Records new output, and a sample when it is time for one.
+
+        Args:
+            now: The monotonic clock.
+            pids: The trainer's processes; asked only for a sample.
+        """
+        self._record(self._tail.poll())
+        if now - self._sampled >= SYSTEM_EVERY_SECONDS:
+            self._sampled = now
+            self._record([self._sample(pids())])
+
+    def finish(self) -> None:
+        """Records the rest of the output."""
+        self._record(self._tail.finish())
+
+    def say(self, *texts: str, to: Iterable[str] | None = None) -> None:
+        """Records lines of the supervisor itself in the log of every run of the attempt, or of those that are named."""
+        for run in self._runs if to is None else to:
+            self._record(run_log.lines(run, texts))
+
+    def _sample(self, pids: Iterable[int]) -> SystemMetrics:
+        at = self.progress()
+        values = {self._prefix + name: value for name, value in self._sampler.sample(pids).items()}
+        return SystemMetrics(run=self._run, wall=time.time(), env_step=at.env_step, update=at.update, episode=at.episode, values=values)
+
+    def _record(self, records: Iterable[RunRecord]) -> None:
+        try:
+            found = list(records)
+            if found:
+                self._spool.append(found)
+        except OSError as error:
+            if not is_full_error(error):
+                raise
+            if not self._disk_full:
+                self._log.error("spool.disk_full")
+            self._disk_full = True
+
+
+def _counter(raw: dict[str, Any], name: str) -> int:
+    value = raw.get(name)
+    return value if isinstance(value, int) and value >= 0 else 0

@@ -1,0 +1,92 @@
+"""How an attempt ended: decided from the trainer's report, its exit status and what was asked of it. Pure."""
+
+import signal
+from dataclasses import dataclass
+from typing import Final
+
+from palestra.contract.states import Cause, Order, Outcome
+from palestra.contract.work_order import AttemptReport, Failure
+from workers.ipc.full_disk import ADVICE, EXIT_STATUS
+from workers.supervisor.limits import Breach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What is known when the last process of a trainer is gone."""
+
+    exit_status: int | None
+    """As `subprocess` counts: negative for a signal; `None` if no trainer was started."""
+    report: AttemptReport | None
+    """What the trainer wrote, if it did."""
+    order: Order
+    """The strongest order that was given; `continue` for none."""
+    breach: Breach | None = None
+    """The bound that was reached, if one was."""
+    kernel_killed_for_memory: bool = False
+    disk_is_full: bool = False
+    """Whether the attempt's disk has no room left."""
+    last_line: str = ""
+    """Last line of the trainer's output."""
+    env_step: int = 0
+    update: int = 0
+    episode: int = 0
+
+
+_ORDERED: Final = {
+    Order.PAUSE: (Outcome.PAUSED, Cause.USER),
+    Order.CANCEL: (Outcome.CANCELLED, Cause.USER),
+    Order.DRAIN: (Outcome.DRAINED, Cause.DRAIN),
+    Order.STALE: (Outcome.LOST, Cause.STALE),
+}
+
+
+def report_of(ending: Ending) -> AttemptReport:
+    """Returns the report to release with.
+
+    A trainer that came to its own end counts as such even if it was asked to stop at the same moment. One that saved because of a limit
+    failed by that limit. One that had to be killed after its grace ended as it was asked to. What is left is sudden death.
+    """
+    report, breach = ending.report, ending.breach
+    if report is not None and report.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
+        return report
+    if breach is not None:
+        return _failed(ending, breach.cause, breach.message)
+    if report is not None:
+        return report
+    if ending.order in _ORDERED:
+        outcome, cause = _ORDERED[ending.order]
+        return _bare(ending, outcome, cause)
+    return _sudden(ending)
+
+
+def _sudden(ending: Ending) -> AttemptReport:
+    status = ending.exit_status
+    if status == EXIT_STATUS or (ending.disk_is_full and status is not None and (status > 0 or status == -signal.SIGBUS)):
+        return _failed(ending, Cause.DISK_FULL, ADVICE)
+    tail = f" Its last line: {ending.last_line}" if ending.last_line else ""
+    if ending.kernel_killed_for_memory:
+        advice = "The host ran out of memory. Lower agent.buffer_size or env.num_envs, or give the worker fewer slots."
+        return _failed(ending, Cause.HOST_OUT_OF_MEMORY, advice)
+    if status is not None and status < 0:
+        return _failed(ending, Cause.TRAINER_KILLED, f"The trainer was killed by {_signal_name(-status)}.{tail}")
+    if status is None:
+        return _bare(ending, Outcome.LOST, Cause.WORKER_LOST)
+    return _failed(ending, Cause.NO_RESULT, f"The trainer ended with exit status {status} and without a result.{tail}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _failed(ending: Ending, cause: Cause, message: str) -> AttemptReport:
+    return _bare(ending, Outcome.FAILED, cause).model_copy(update={"failure": Failure(message=message[:4_000])})
+
+
+def _bare(ending: Ending, outcome: Outcome, cause: Cause) -> AttemptReport:
+    base = ending.report or AttemptReport(
+        outcome=outcome, cause=cause, env_step=ending.env_step, update=ending.update, episode=ending.episode
+    )
+    return base.model_copy(update={"outcome": outcome, "cause": cause})

@@ -1,0 +1,73 @@
+"""Downloads the snapshots that an attempt begins from, before its trainer starts."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from palestra.backoff import Backoff
+from palestra.contract.states import Cause
+from palestra.contract.work_order import SnapshotFileRef, SnapshotRef, WorkOrder
+from workers.ipc.attempt_directory import AttemptDirectory
+from workers.ipc.full_disk import is_full_error
+from workers.ipc.server_api import AttemptApi, DamagedError, RefusedError, UnreachableError
+
+_MAX_DAMAGED: Final = 5
+_LONGEST_WAIT: Final = 5.0
+
+
+class InputError(Exception):
+    """The attempt cannot begin; the message is a sentence that a user can act on."""
+
+    def __init__(self, cause: Cause, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+def fetch_inputs(api: AttemptApi, directory: AttemptDirectory, order: WorkOrder, interrupted: Callable[[], bool]) -> None:
+    """Puts every snapshot of the work order below `inputs/<snapshot id>/`, verified; waits for an absent server.
+
+    Args:
+        api: Calls with the attempt's token.
+        directory: Where to put them.
+        order: Names the snapshots.
+        interrupted: Asked between tries; true leaves at once.
+
+    Raises:
+        InputError: If a snapshot cannot be had.
+    """
+    snapshots = {run.snapshot.snapshot_id: run.snapshot for run in order.runs if run.snapshot is not None}
+    for snapshot in snapshots.values():
+        fetch_snapshot(api, directory.inputs / snapshot.snapshot_id, snapshot, interrupted)
+
+
+def fetch_snapshot(api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]) -> None:
+    """Puts one snapshot into the directory `target`; see `fetch_inputs`."""
+    for file in snapshot.files:
+        try:
+            (target / file.name).parent.mkdir(parents=True, exist_ok=True)
+            _fetch_file(api, target / file.name, file, interrupted)
+        except DamagedError as error:
+            raise InputError(Cause.NO_RESULT, f"The snapshot {snapshot.snapshot_id} is damaged on the server: {error}.") from error
+        except RefusedError as error:
+            raise InputError(Cause.NO_RESULT, f"The snapshot {snapshot.snapshot_id} cannot be downloaded: {error}.") from error
+        except OSError as error:
+            if not is_full_error(error):
+                raise
+            raise InputError(Cause.DISK_FULL, f"The worker's disk has no room for the snapshot {snapshot.snapshot_id}.") from error
+
+
+def _fetch_file(api: AttemptApi, target: Path, file: SnapshotFileRef, interrupted: Callable[[], bool]) -> None:
+    backoff, damaged = Backoff(threading.Event(), longest=_LONGEST_WAIT), 0
+    while not interrupted():
+        try:
+            api.download(file, target)
+        except DamagedError:
+            damaged += 1
+            if damaged >= _MAX_DAMAGED:
+                raise
+            backoff.wait()
+        except UnreachableError as error:
+            backoff.wait(error.wait)
+        else:
+            return

@@ -1,0 +1,157 @@
+"""A supervisor's side of a continuous evaluation: asks the server for snapshots, and hands them to the trainer one at a time.
+
+All waiting happens here: for the server, for a snapshot, for `throttle_seconds` and `delay_seconds`. The trainer only waits for its answer,
+which counts as progress (`workers.supervisor.limits`). While nobody trains the run, perhaps because this attempt has the slot, what is
+left is handed over at once.
+"""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from palestra.backoff import Backoff
+from palestra.contract.states import Cause
+from palestra.contract.work_order import FollowAnswer, FollowRequest, RunOrder, SnapshotRef
+from workers.ipc.attempt_directory import AttemptDirectory
+from workers.ipc.json_log import Logger
+from workers.ipc.server_api import AttemptApi, RefusedError, UnreachableError
+from workers.ipc.snapshot_requests import End, Given, Wanted, answer, wanted_of
+from workers.supervisor.limits import Breach
+from workers.supervisor.snapshot_download import InputError, fetch_snapshot
+
+_LOOK_SECONDS: Final = 0.1
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 5.0
+_PAUSE_GROWTH: Final = 1.5
+_MAX_LOST: Final = 3
+"""Snapshots in a row that could not be downloaded, say because newer ones took their place meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedParts:
+    """What a feed works with."""
+
+    api: AttemptApi
+    directory: AttemptDirectory
+    run: RunOrder
+    log: Logger
+    first_attempt: bool = True
+    """`delay_seconds` is for the first attempt of a job only."""
+    monotonic: Callable[[], float] = time.monotonic
+
+
+class SnapshotFeed:
+    """Answers the requests of one trainer.
+
+    Attributes:
+        breach: Why the attempt cannot go on, once it cannot.
+    """
+
+    def __init__(self, parts: FeedParts) -> None:
+        assert parts.run.follow is not None
+        self._parts = parts
+        self._follow = parts.run.follow
+        self._answered = 0
+        self._lost = 0
+        self._earliest = parts.monotonic() + (self._follow.delay_seconds if parts.first_attempt else 0.0)
+        self.breach: Breach | None = None
+
+    def run(self, stop: threading.Event) -> None:
+        """Works until stopped, or until it set `breach`; a trainer never waits for a feed that failed."""
+        try:
+            self._serve_all(stop)
+        except Exception as error:
+            if not stop.is_set():
+                self._parts.log.exception("follow.failed")
+                self.breach = Breach(Cause.NO_RESULT, f"The next snapshot could not be handed over: {type(error).__name__}: {error}.")
+
+    def serve(self, wanted: Wanted, stop: threading.Event) -> bool:
+        """Tries once to answer a request; false where there is nothing to say yet.
+
+        Raises:
+            UnreachableError: Try again.
+            RefusedError: Trying again changes nothing.
+        """
+        if self._follow.only_once:
+            self._clear(keep=None)
+        again = not self._follow.only_once and not self._until_allowed()
+        request = FollowRequest(run_id=self._parts.run.run_id, evaluated=wanted.evaluated, again=again)
+        answered = self._parts.api.follow(request)
+        if answered.snapshot is None:
+            return self._end(wanted, answered)
+        if answered.training != "waiting" and self._until_allowed():
+            return False
+        if not self._fetch(answered.snapshot, stop):
+            return False
+        self._earliest = self._parts.monotonic() + self._follow.throttle_seconds
+        self._answer(Given(number=wanted.number, snapshot_id=answered.snapshot.snapshot_id, stored=answered.evaluated))
+        return True
+
+    def _serve_all(self, stop: threading.Event) -> None:
+        backoff, pause = Backoff(stop), _FIRST_PAUSE
+        while not stop.is_set() and self.breach is None:
+            wanted = wanted_of(self._parts.directory)
+            if wanted.number <= self._answered:
+                stop.wait(_LOOK_SECONDS)
+                continue
+            try:
+                done = self.serve(wanted, stop)
+            except UnreachableError as error:
+                self._parts.log.warning("follow.delayed", reason=str(error))
+                backoff.wait(error.wait)
+                continue
+            except RefusedError as refusal:
+                self._parts.log.warning("follow.refused", reason=str(refusal))
+                self._give_up(refusal)
+                return
+            backoff.reset()
+            pause = _FIRST_PAUSE if done else min(_PAUSE_GROWTH * pause, _LONGEST_PAUSE)
+            if not done:
+                stop.wait(min(pause, self._until_allowed() or pause))
+
+    def _end(self, wanted: Wanted, answered: FollowAnswer) -> bool:
+        if answered.training == "live":
+            return False
+        end = End.OVER if answered.training == "over" else End.YIELD
+        self._answer(Given(number=wanted.number, end=end, stored=answered.evaluated))
+        return True
+
+    def _answer(self, given: Given) -> None:
+        answer(self._parts.directory, given)
+        self._answered = given.number
+
+    def _until_allowed(self) -> float:
+        return max(0.0, self._earliest - self._parts.monotonic())
+
+    def _fetch(self, snapshot: SnapshotRef, stop: threading.Event) -> bool:
+        target = self._parts.directory.inputs / snapshot.snapshot_id
+        self._clear(keep=snapshot.snapshot_id)
+        if not target.exists():
+            try:
+                fetch_snapshot(self._parts.api, target, snapshot, stop.is_set)
+            except InputError as error:
+                shutil.rmtree(target, ignore_errors=True)
+                self._count_loss(error)
+                return False
+        self._lost = 0
+        return not stop.is_set()
+
+    def _count_loss(self, error: InputError) -> None:
+        self._lost += 1
+        self._parts.log.warning("follow.lost", reason=str(error))
+        if self._lost >= _MAX_LOST or error.cause is Cause.DISK_FULL:
+            self.breach = Breach(error.cause, str(error))
+
+    def _give_up(self, refusal: RefusedError) -> None:
+        """A dead token is the lease's business; any other refusal ends the attempt."""
+        if not refusal.ends_attempt:
+            self.breach = Breach(Cause.NO_RESULT, f"The server answers no question for the next snapshot: {refusal}.")
+
+    def _clear(self, *, keep: str | None) -> None:
+        """Removes the snapshots that the trainer is done with."""
+        for path in self._parts.directory.inputs.iterdir():
+            if path.name != keep:
+                shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""One attempt from inside: from the work order to the report."""

@@ -1,0 +1,29 @@
+"""Writes lines for people beside the records that they are about."""
+
+from collections.abc import Iterator
+
+from palestra.contract.telemetry import Evaluation, RunRecord, SnapshotWritten
+from workers.ipc import run_log
+from workers.recording.recorder import Sink
+
+
+class TellingSink:
+    """A sink that puts a line into the run's log behind each evaluation and each snapshot.
+
+    Args:
+        sink: Where records and lines go, in one piece.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def append(self, records: list[RunRecord]) -> int:
+        """Appends records with their lines."""
+        return self._sink.append([one for record in records for one in (record, *_lines(record))])
+
+
+def _lines(record: RunRecord) -> Iterator[RunRecord]:
+    if isinstance(record, Evaluation):
+        yield from run_log.lines(record.run, [run_log.evaluated(record)])
+    elif isinstance(record, SnapshotWritten):
+        yield from run_log.lines(record.run, [run_log.snapshot_written(record)])

@@ -1,0 +1,137 @@
+"""The face of the continuous schedules: evaluates the snapshots of a run, one after another, as its supervisor hands them in.
+
+Trains nothing. All waiting is the supervisor's (`workers.supervisor.snapshot_feed`); here a request is written and its answer awaited.
+"""
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from palestra.contract.definition import Definition, definition_hash
+from palestra.contract.names import EvaluationSource, Schedule
+from palestra.contract.telemetry import Evaluation
+from palestra.contract.work_order import Follow, RunOrder
+from workers.assembly.part_set import ClosableEvaluator
+from workers.assembly.training import build_evaluator, build_train_data_evaluator
+from workers.core.protocols import Agent, ClockView
+from workers.core.rng import derive_seed
+from workers.core.types import StopReason
+from workers.engine.clock import StillClock
+from workers.ipc import snapshot_requests
+from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
+from workers.ipc.snapshot_requests import End, Given, Wanted
+from workers.recording.recorder import Sink, evaluation_record
+from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed
+from workers.snapshot.attempt_store import load_snapshot
+from workers.snapshot.snapshot_directory import LoadedSnapshot
+from workers.trainer_process.schedules.native import load_agent
+
+_LOOK_SECONDS: Final = 0.1
+_PROGRESS_SECONDS: Final = 1.0
+_REMEMBERED: Final = 200
+"""Evaluated snapshots that a request names; the server knows the older ones by their records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """How following a run ended."""
+
+    reason: StopReason
+    evaluations: int
+    """Of the job, earlier attempts included."""
+
+
+@dataclass(slots=True)
+class Follower:
+    """One continuous evaluation."""
+
+    directory: AttemptDirectory
+    definition: Definition
+    run: RunOrder
+    schedule: Schedule
+    sink: Sink
+    device: str
+    wall: Callable[[], float] = time.time
+    clock: ClockView | None = None
+    """Of the snapshot that was evaluated last."""
+    _made: int = 0
+    _evaluated: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+
+    def follow(self) -> Followed:
+        """Evaluates until the training of the run is over or nobody trains it now, or until the definition's success score was reached."""
+        in_a_row, stop = 0, self.definition.stop
+        for given in self._given():
+            if given.snapshot_id is None:
+                reason = StopReason.BUDGET if given.end is End.OVER else StopReason.DRAIN
+                return Followed(reason, max(given.stored, self._made))
+            record = self._evaluate(given.snapshot_id, given.stored)
+            self.sink.append([record])
+            self._made += 1
+            self._evaluated.append(given.snapshot_id)
+            in_a_row = in_a_row + 1 if stop.success_score is not None and record.mean >= stop.success_score else 0
+            if in_a_row >= stop.success_evaluations:
+                return Followed(StopReason.SUCCESS_SCORE, max(given.stored, self._made))
+        raise AssertionError("requests have no end")
+
+    def _given(self) -> Iterator[Given]:
+        number = 0
+        while True:
+            number += 1
+            snapshot_requests.ask(self.directory, Wanted(number=number, evaluated=tuple(self._evaluated)))
+            yield self._answer_to(number)
+
+    def _answer_to(self, number: int) -> Given:
+        looks = 0
+        while (given := snapshot_requests.given_to(self.directory, number)) is None:
+            if looks % round(_PROGRESS_SECONDS / _LOOK_SECONDS) == 0:
+                self._tell(looks, waiting=True)
+            looks += 1
+            time.sleep(_LOOK_SECONDS)
+        self._tell(looks, waiting=False)
+        return given
+
+    def _tell(self, looks: int, *, waiting: bool) -> None:
+        """Writes the progress: a look for a snapshot is one too, so that waiting is not taken for hanging."""
+        clock = self.clock
+        at = (0, 0, 0) if clock is None else (clock.env_steps, clock.updates, clock.episodes)
+        document = dict(zip(("env_step", "update", "episode"), at, strict=True))
+        said = {**document, "evaluations": self._made, "looks": looks, "waiting": waiting}
+        write_atomically(self.directory.progress, json.dumps(said).encode())
+
+    def _evaluate(self, snapshot_id: str, stored: int) -> Evaluation:
+        snapshot = load_snapshot(
+            self.directory.inputs / snapshot_id, run_id=self.run.run_id, definition_hash=definition_hash(self.definition)
+        )
+        clock = self.clock = StillClock.of(snapshot.state)
+        evaluator = self._evaluator(self._agent(snapshot), stored)
+        try:
+            result = evaluator.evaluate(clock)
+        finally:
+            evaluator.close()
+        return evaluation_record(self.run.run_id, clock, result, self.wall(), snapshot_id=snapshot_id, source=self._source)
+
+    def _agent(self, snapshot: LoadedSnapshot) -> Agent:
+        return load_agent(self.definition, self.run.seed, snapshot, self.device)
+
+    @property
+    def _source(self) -> EvaluationSource:
+        on_train_data = self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA
+        return EvaluationSource.TRAIN_DATA if on_train_data else EvaluationSource.EVALUATION
+
+    def _evaluator(self, agent: Agent, stored: int) -> ClosableEvaluator:
+        if self._source is EvaluationSource.TRAIN_DATA:
+            return build_train_data_evaluator(self.definition, agent, self.run.seed, self.run.episodes)
+        follow = self.run.follow or Follow()
+        repeat = 0 if follow.only_once else max(stored, self._made)
+        return build_evaluator(self.definition, agent, _seeds(self.run, follow, repeat), self.run.episodes)
+
+
+def _seeds(run: RunOrder, follow: Follow, repeat: int) -> SeedRule:
+    """Returns the rule: the named seed for every snapshot, or else fresh episodes for each, and for each time that it is evaluated."""
+    base = run.seed if run.evaluation_seed is None else run.evaluation_seed
+    if follow.same_episodes:
+        return fixed_seed(base)
+    return lambda clock: derive_seed(base, "followed", clock.env_steps, clock.updates, repeat, bits=53)

@@ -1,0 +1,94 @@
+"""The native face: what a job of a schedule does. Holds no loop; `Engine.run` has it, or the agent one of its own."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from palestra.contract.definition import Definition, definition_hash
+from palestra.contract.names import ExportFormat
+from palestra.contract.telemetry import Evaluation
+from palestra.contract.work_order import RunOrder
+from workers.assembly.training import PackTraining, Training, build_evaluator, describe_acting, fresh_agent
+from workers.core.protocols import Agent, ClockView
+from workers.core.rng import derive_seed
+from workers.engine.clock import StillClock
+from workers.engine.lockstep import lockstep
+from workers.engine.parts import RunResult
+from workers.export.module_files import write_module
+from workers.recording.recorder import evaluation_record
+from workers.rl.evaluate.vector_evaluator import fixed_seed
+from workers.snapshot.snapshot_directory import LoadedSnapshot
+from workers.trainer_process.schedules import agent_driven
+
+
+def train(training: Training) -> RunResult:
+    """Trains until the budget, a stop condition or an order."""
+    return training.engine.run() if training.own_loop is None else agent_driven.run(training.engine, training.own_loop)
+
+
+def train_pack(pack: PackTraining, left: Callable[[int], None]) -> list[RunResult]:
+    """Trains the runs of a pack, each until its own end; returns how each ended.
+
+    Args:
+        pack: Freshly built, or restored.
+        left: Told of each run as soon as it has ended.
+    """
+
+    def leave(index: int) -> None:
+        pack.leave(index)
+        left(index)
+
+    return lockstep([training.engine for training in pack.trainings], leave)
+
+
+def evaluate(definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wall: float, device: str) -> Evaluation:
+    """Returns the evaluation of a snapshot.
+
+    Args:
+        definition: What the snapshot was trained by.
+        run: Says how many episodes, and from which seed; without one it derives from the snapshot, other than during training.
+        snapshot: Evaluated.
+        wall: Seconds since the epoch.
+        device: A torch device.
+    """
+    clock: ClockView = StillClock.of(snapshot.state)
+    agent = load_agent(definition, run.seed, snapshot, device)
+    seed = run.evaluation_seed
+    if seed is None:
+        seed = derive_seed(run.seed, "evaluate job", clock.env_steps, clock.updates, bits=53)
+    evaluator = build_evaluator(definition, agent, fixed_seed(seed), run.episodes)
+    try:
+        result = evaluator.evaluate(clock)
+    finally:
+        evaluator.close()
+    return evaluation_record(run.run_id, clock, result, wall, snapshot_id=snapshot.manifest.snapshot_id)
+
+
+def export(
+    definition: Definition, run: RunOrder, agent: Agent, clock: ClockView, directory: Path, formats: Sequence[ExportFormat]
+) -> list[Path]:
+    """Writes what is needed to act, or to predict, into `directory` and returns the files; none for no format."""
+    if not formats:
+        return []
+    shown, example = describe_acting(definition, agent)
+    description = {
+        **shown,
+        "definition_hash": definition_hash(definition),
+        "run_id": run.run_id,
+        "seed": run.seed,
+        "env_step": clock.env_steps,
+        "update": clock.updates,
+    }
+    return write_module(agent.acting_module(), directory, formats, description, example)
+
+
+def export_formats(definition: Definition, agent: Agent, *, implied: bool) -> tuple[ExportFormat, ...]:
+    """Returns what the end of a training exports: what its definition names, else `weights` where that is implied and can be had."""
+    can = getattr(agent, "exportable", True)
+    return definition.export.formats or (("weights",) if implied and can else ())
+
+
+def load_agent(definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str) -> Agent:
+    """Returns the agent of a snapshot, without its memory."""
+    agent = fresh_agent(definition, seed, device)
+    agent.load_state_dict(snapshot.state["agent"])
+    return agent
