@@ -19,10 +19,10 @@ from gymnasium import spaces
 from torch import nn
 
 from palestra.contract.agents import DqnParameters
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import functional_gradient, runnable
 from workers.core.types import AgentContext
 from workers.rl.agents.common.algorithm import Batch
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.agents.dqn import build
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 

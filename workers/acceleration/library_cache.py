@@ -18,15 +18,13 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 import gymnasium as gym
 import numpy as np
 import torch
 from pydantic import BaseModel
 from torch import Tensor
-
-from workers.rl.networks.parameter_layout import Layout
 
 CODE_VARIABLE: Final = "TORCHINDUCTOR_CACHE_DIR"
 """torch's own: where compiled code is kept. A worker says it to its trainers."""
@@ -37,6 +35,14 @@ _TRACED_PACKAGES: Final = ("workers.acceleration", "workers.rl.agents", "workers
 """All of ours that runs while a function is traced lies in these or below them; everything else that code depends on is an argument."""
 
 Code = Callable[[list[Tensor]], list[Tensor]]
+
+
+@runtime_checkable
+class DescribesItself(Protocol):
+    """A value that code may read and that says all of it that code depends on."""
+
+    def described(self) -> str:
+        """Returns a text that is another one for every other value of the class."""
 
 
 def machine_code(identity: str | None, signature: str, function: Callable[..., list[Tensor]], examples: Sequence[Tensor]) -> Code:
@@ -114,8 +120,8 @@ def _described(value: Any) -> str:
     name = f"{kind.__module__}.{kind.__qualname__}"
     if dataclasses.is_dataclass(value) and name.startswith("workers."):
         parts = [f"{field.name}={_described(getattr(value, field.name))}" for field in dataclasses.fields(value)]
-    elif isinstance(value, Layout):
-        parts = [repr(value.shapes)]
+    elif isinstance(value, DescribesItself):
+        parts = [value.described()]
     elif isinstance(value, BaseModel) and name.startswith("palestra."):
         parts = [value.model_dump_json()]
     elif isinstance(value, tuple | list):

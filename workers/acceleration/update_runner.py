@@ -9,8 +9,8 @@ from torch import Tensor
 
 from workers.acceleration.compiled_update import Compiled, Held
 from workers.acceleration.library_cache import identity_of
+from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import CompileMode
-from workers.rl.agents.common.learning_state import map_tensors
 
 ROWS_WORTH_STACKING: Final = 3
 """Where nothing is compiled, fewer updates than these take less time one after the other than by `vmap`."""

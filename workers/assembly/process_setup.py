@@ -3,14 +3,10 @@
 import contextlib
 import ctypes
 import os
-import platform
 from typing import Final
 
-import gymnasium
-import numpy as np
 import torch
 
-import palestra
 from palestra.contract.options import Resources
 from workers.core.rng import seed_global
 
@@ -44,20 +40,3 @@ def _keep_freed_memory() -> None:
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
         library.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-
-
-def versions() -> dict[str, str]:
-    """Returns the versions that a bit-exact resume depends on."""
-    return {
-        "palestra": palestra.__version__,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),  # else a process that it is sent to loads torch for it
-        "numpy": np.__version__,
-        "gymnasium": gymnasium.__version__,
-        "cuda": torch.version.cuda or "",
-    }
-
-
-def device_name(device: str) -> str:
-    """Returns what a device is."""
-    return torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()

@@ -23,7 +23,6 @@ from workers.assembly import rl_parts
 from workers.assembly.cadence import cadence_for
 from workers.assembly.packs import pack_sets
 from workers.assembly.part_set import ClosableEvaluator, PartSet
-from workers.assembly.process_setup import device_name, versions
 from workers.core.errors import DefinitionError
 from workers.core.protocols import Agent, Control, Hook, OwnLoop
 from workers.core.types import RestoreReport
@@ -34,6 +33,7 @@ from workers.recording.writer_thread import Writer
 from workers.rl.evaluate.background_evaluator import BackgroundEvaluator
 from workers.rl.evaluate.vector_evaluator import SeedRule, training_seeds
 from workers.snapshot.attempt_store import SnapshotStore
+from workers.snapshot.owner import device_name, versions
 from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner
 
 

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from palestra.contract.names import Name, Title
 from palestra.contract.wording import sentence
 from palestra.contract.work_order import Gpu
+from workers.ipc.gpus import list_gpus
 from workers.ipc.worker_imports import check_imports
-from workers.supervisor.resource_usage import list_gpus
 
 USAGE: Final = 2
 """Exit status of a worker that was started wrongly: starting it again would not help."""

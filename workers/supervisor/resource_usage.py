@@ -1,13 +1,12 @@
 """What the trainer's processes and its GPUs use: numbers for `system/<name>` curves and for the memory limit."""
 
 import os
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from palestra.contract.work_order import Gpu
+from workers.ipc.gpus import number_or_none, query_gpus
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -16,7 +15,6 @@ _PROC: Final = Path("/proc")
 _USER_FIELD: Final = 11
 _SYSTEM_FIELD: Final = 12
 _THREADS_FIELD: Final = 17
-_NVIDIA_SMI: Final = "nvidia-smi"
 _GPU_FIELDS: Final[Mapping[str, str]] = {
     "utilization.gpu": "util_percent",
     "memory.used": "memory_mib",
@@ -76,34 +74,9 @@ def resident_mib(pids: Iterable[int]) -> float:
     return sum(usage[1] for pid in pids if (usage := _usage(pid)) is not None) / _MIB
 
 
-def query_gpus(fields: str) -> list[list[str]]:
-    """Returns a row of texts per GPU as nvidia-smi tells them; none without it."""
-    command = [_NVIDIA_SMI, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603 - a fixed list
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    if done.returncode != 0:
-        return []
-    return [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines() if line.strip()]
-
-
-def list_gpus(query: Callable[[str], list[list[str]]] = query_gpus) -> tuple[Gpu, ...]:
-    """Returns the GPUs of this machine."""
-    rows = [row for row in query("index,name,uuid,memory.total") if len(row) == 4 and row[0].isdigit()]
-    return tuple(Gpu(index=int(row[0]), name=row[1], uuid=row[2], memory_mib=int(_number(row[3]) or 0)) for row in rows)
-
-
 def _gpu_values(index: int, cells: list[str]) -> dict[str, float]:
     named = zip(_GPU_FIELDS.values(), cells, strict=False)
-    return {f"gpu{index}_{name}": value for name, cell in named if (value := _number(cell)) is not None}
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return {f"gpu{index}_{name}": value for name, cell in named if (value := number_or_none(cell)) is not None}
 
 
 def _usage(pid: int) -> tuple[float, int, int] | None:

@@ -24,7 +24,7 @@ from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
-from workers.assembly.process_setup import device_name, prepare_process, versions
+from workers.assembly.process_setup import prepare_process
 from workers.assembly.registry import check_code
 from workers.assembly.training import Training, TrainingContext, assemble_pack, assemble_training
 from workers.core.errors import DefinitionError
@@ -38,6 +38,7 @@ from workers.ipc.full_disk import EXIT_STATUS, is_full_error
 from workers.recording.progress_file import ProgressFile
 from workers.recording.recorder import SharedSink, Sink
 from workers.snapshot.attempt_store import load_snapshot
+from workers.snapshot.owner import device_name, versions
 from workers.snapshot.snapshot_directory import LoadedSnapshot, read_snapshot
 from workers.trainer_process.control import ControlFlag
 from workers.trainer_process.failures import describe_failure

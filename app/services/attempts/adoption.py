@@ -8,8 +8,8 @@ from app.db.repositories import attempts as rows
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret
+from app.services.access.own_worker import check_own
 from app.services.attempts import leases
-from app.services.workers import workers
 from app.settings import Settings
 from palestra.contract.work_order import Adoption, AdoptionAnswer
 
@@ -22,7 +22,7 @@ async def adopt(session: Session, principal: Principal, attempt_id: str, body: A
         NotFoundError: If the worker has no such attempt.
         ConflictError: `stale_attempt` if it has ended or was given up.
     """
-    workers.check_own(principal, body.worker_id)
+    check_own(principal, body.worker_id)
     attempt = await rows.get(session, attempt_id, lock=True)
     if attempt is None or (attempt.project_id, attempt.worker_id) != (principal.project_id, body.worker_id):
         raise NotFoundError("attempt of this worker")

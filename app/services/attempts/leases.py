@@ -15,13 +15,13 @@ from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret
 from app.services import offers
+from app.services.access.own_worker import check_own
 from app.services.attempts import endings
 from app.services.curves import series
 from app.services.jobs import job_state
 from app.services.jobs.job_state import Why
 from app.services.snapshots import snapshots
 from app.services.views import views
-from app.services.workers import workers
 from app.settings import Settings
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import Schedule, new_id
@@ -90,7 +90,7 @@ async def _answer(
 
 
 async def _worker(session: Session, principal: Principal, body: Claim) -> Worker:
-    workers.check_own(principal, body.worker_id)
+    check_own(principal, body.worker_id)
     worker = await worker_rows.get(session, principal.project_id, body.worker_id)
     if worker is None:
         raise NotFoundError("worker")

@@ -8,11 +8,12 @@ from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import audit
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as rows
-from app.domain.errors import ConflictError, ForbiddenError, NotFoundError
+from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret, new_secret
 from app.services import offers as catalogues
 from app.services.access.audit_actor import actor
+from app.services.access.own_worker import check_own
 from app.services.attempts import endings
 from app.services.events import event_log
 from app.services.views import views
@@ -151,16 +152,6 @@ async def heartbeat(
         await session.refresh(worker)
         await tell(session, worker)
     return WorkerHeartbeatAnswer(order="drain" if worker.draining else "continue")
-
-
-def check_own(principal: Principal, worker_id: str) -> None:
-    """Refuses a worker that speaks for another one.
-
-    Raises:
-        ForbiddenError: `other_worker`.
-    """
-    if principal.worker_id != worker_id:
-        raise ForbiddenError("other_worker", "This secret belongs to another worker. Every worker speaks for itself alone.")
 
 
 async def _give_up_unknown(session: Session, worker: Worker, body: WorkerHeartbeat, settings: Settings) -> None:

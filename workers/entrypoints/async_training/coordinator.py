@@ -30,6 +30,7 @@ from workers.entrypoints.functional_parts.named_snapshots import find_snapshot, 
 from workers.hooks.evaluation_hooks import check_support
 from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.agents.shared_tensors import SharedTensors, share
+from workers.snapshot.owner import device_name, versions
 from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner, read_snapshot, settle
 
 OUTCOME_FILE: Final = "outcome.json"
@@ -166,8 +167,6 @@ class _Run:
         )
 
     def _owner(self) -> SnapshotOwner:
-        from workers.assembly.process_setup import device_name, versions  # noqa: PLC0415 - loads torch, which started processes need not have
-
         before = self._snapshot.manifest if self._snapshot else None
         return SnapshotOwner(
             run_id=before.run_id if before else new_id("run"),

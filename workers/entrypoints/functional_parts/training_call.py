@@ -13,7 +13,6 @@ import torch
 
 from palestra.contract.documents import sha256_of
 from palestra.contract.names import MAX_STEP, new_id
-from workers.assembly.process_setup import device_name, versions
 from workers.core.errors import EnvironmentFailedError, own_error
 from workers.core.types import StopReason, Unit
 from workers.engine.budget import Budget
@@ -35,6 +34,7 @@ from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import Given, as_vector, close, copy_of, statistics_of
 from workers.rl.evaluate.vector_evaluator import training_seeds
+from workers.snapshot.owner import device_name, versions
 from workers.snapshot.snapshot_directory import LoadedSnapshot, SnapshotOwner, read_snapshot
 
 ALL: Final = "all"

@@ -13,18 +13,12 @@ import gymnasium as gym
 
 from workers.core.errors import WorkerError
 from workers.core.recipes import RecipeError, rebuild, rebuildable, recipes_of
+from workers.core.state_tree import with_tensors, without_tensors
 from workers.core.subprocess_pool import Order, Servant, Servants
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec
-from workers.entrypoints.trainer_parts.rollout_worker import (
-    RolloutWorker,
-    arrays_of,
-    parameters_from,
-    parameters_of,
-    with_tensors,
-    without_tensors,
-)
+from workers.entrypoints.trainer_parts.rollout_worker import RolloutWorker, arrays_of, parameters_from, parameters_of
 from workers.entrypoints.trainer_parts.samplers import BatchUnit, RoundSampler, check_workers
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from workers.core.object_state import has_state, load_state, pack, state_of, unpack
 from workers.core.rng import ENV_SEED_BITS, derive_seed, preserved_global_state, seed_global
+from workers.core.state_tree import with_tensors, without_tensors
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.rl.envs.env_recipe import copy_env
@@ -182,27 +183,3 @@ def arrays_of(parameters: Any) -> Any:
 def parameters_from(arrays: Any) -> Any:
     """Returns what `arrays_of` was given."""
     return unpack(with_tensors(arrays))
-
-
-def without_tensors(tree: Any) -> Any:
-    """Returns a tree whose tensors are marked arrays: nothing in it needs torch to cross to another process."""
-    if isinstance(tree, dict):
-        return {key: without_tensors(item) for key, item in tree.items()}
-    if isinstance(tree, list):
-        return [without_tensors(item) for item in tree]
-    return {"$torch": tree.detach().cpu().numpy()} if type(tree).__module__.split(".")[0] == "torch" else tree
-
-
-def with_tensors(tree: Any) -> Any:
-    """Returns what `without_tensors` was given."""
-    if isinstance(tree, list):
-        return [with_tensors(item) for item in tree]
-    if not isinstance(tree, dict):
-        return tree
-    return _tensor(tree["$torch"]) if "$torch" in tree else {key: with_tensors(item) for key, item in tree.items()}
-
-
-def _tensor(array: Any) -> Any:
-    import torch  # noqa: PLC0415 - only where tensors crossed
-
-    return torch.from_numpy(np.array(array))

@@ -14,7 +14,6 @@ from typing import Any, Final, Protocol
 import torch
 
 from palestra.contract.names import MAX_STEP, new_id
-from workers.assembly.process_setup import device_name, versions
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView, Control
 from workers.core.recipes import RecipeError, rebuild, recipes_of
@@ -39,6 +38,7 @@ from workers.entrypoints.trainer_parts.progress_csv import FILE_NAME, ProgressCs
 from workers.entrypoints.trainer_parts.tabular import Tabular
 from workers.recording.recorder import RecordedRun
 from workers.snapshot.config import SnapshotConfig
+from workers.snapshot.owner import device_name, versions
 from workers.snapshot.snapshot_directory import Moment, SnapshotOwner, read_snapshot
 
 EXPERIMENT: Final = "experiment.json"

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from workers.core.errors import WorkerError
 from workers.core.rng import global_state, load_global_state
 from workers.core.shared_counter import SharedCount
+from workers.core.state_tree import with_tensors, without_tensors
 from workers.core.subprocess_pool import Order, Servants
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, StateTree
-from workers.entrypoints.trainer_parts.rollout_worker import with_tensors, without_tensors
 from workers.rl.collect.vector_collector import VectorCollector
 
 _ONE_STEP: Final = CollectPlan(vector_steps=1)

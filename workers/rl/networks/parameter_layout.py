@@ -35,6 +35,10 @@ class Layout:
         ]
         self.size = sum(self._counts)
 
+    def described(self) -> str:
+        """Returns all that compiled code reads of it; see `workers.acceleration.library_cache`."""
+        return repr(self.shapes)
+
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """Returns the tensors as views of `vector` [size]."""
         parts = torch.split_with_sizes(vector, self._counts)

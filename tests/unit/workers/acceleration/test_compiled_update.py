@@ -18,10 +18,10 @@ from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience
 from workers.acceleration import compiled_update
 from workers.acceleration.compiled_update import MOST_SIGNATURES, Compiled, Held
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import runnable, stacked
 from workers.rl.agents import a2c, dqn, sac, td3
 from workers.rl.agents.common.algorithm import Batch
-from workers.rl.agents.common.learning_state import map_tensors
 
 
 class State(NamedTuple):

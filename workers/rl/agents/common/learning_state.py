@@ -1,6 +1,6 @@
 """The learning state of an agent: a named tuple of tensors, or of such tuples, that an update replaces."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 import torch
@@ -15,17 +15,6 @@ S = TypeVar("S")
 
 Layouts = Mapping[str, Layout]
 """Layout of each field of a state that is a vector of parameters, by the field's name."""
-
-
-def map_tensors(function: Callable[..., Tensor], *states: S) -> S:
-    """Returns a state of the same kind whose tensors are `function` of those that stand at the same place in each of `states`."""
-    first: Any = states[0]
-    if isinstance(first, Tensor):
-        return cast("S", function(*states))
-    every: tuple[Any, ...] = states
-    fields = (map_tensors(function, *parts) for parts in zip(*every, strict=True))
-    result: S = type(first)(*fields) if hasattr(first, "_fields") else tuple(fields)  # type: ignore[assignment]
-    return result
 
 
 def learning_rates(state: Any) -> list[Tensor]:

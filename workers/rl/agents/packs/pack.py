@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 
 from workers.acceleration.compiled_update import Held
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import stacked
 from workers.core.protocols import Memory
 from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
 from workers.rl.agents.common.algorithm import between_of, cycle_of
-from workers.rl.agents.common.learning_state import learning_rates, map_tensors, with_learning_rates
+from workers.rl.agents.common.learning_state import learning_rates, with_learning_rates
 from workers.rl.agents.packs.replay_agents import ReplaysTogether
 from workers.rl.agents.packs.rollout_agents import RolloutsTogether
 from workers.rl.agents.shells.replay_agent import ReplayAgent

@@ -10,9 +10,10 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import AgentContext, Array, LearnReport, StateTree
 from workers.rl.agents.common.algorithm import Acting
-from workers.rl.agents.common.learning_state import learning_rates, load_state, map_tensors, state_tree, with_learning_rates
+from workers.rl.agents.common.learning_state import learning_rates, load_state, state_tree, with_learning_rates
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
 from workers.rl.networks.parameter_layout import Layout, Parameters
 

@@ -8,9 +8,9 @@ import torch
 from gymnasium import spaces
 
 from tests.unit.workers.rl.agents.agent_kit import context
+from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import Experience
 from workers.rl.agents.common.algorithm import Batch
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 
 

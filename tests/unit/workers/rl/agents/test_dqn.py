@@ -7,12 +7,12 @@ from gymnasium import spaces
 
 from palestra.contract.agents import DqnParameters
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import CollectPlan, Experience
 from workers.rl.agents.common.adam import adam_start
 from workers.rl.agents.common.algorithm import Batch
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.agents.common.q_learning import QState
 from workers.rl.agents.dqn import Dqn, build
 from workers.rl.networks.action_values import action_values

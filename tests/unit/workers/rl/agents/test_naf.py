@@ -19,9 +19,9 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     stacked,
     state_of,
 )
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.agents.naf import build
 
 HYPER = NafParameters(hidden_sizes=(8, 8), batch_size=16, learning_rate=1e-2, tau=0.1, learning_starts=0, updates_per_train=1)

@@ -8,12 +8,12 @@ from gymnasium import spaces
 from palestra.contract.agents import A2cParameters, PpoParameters, ReinforceParameters, TrpoParameters
 from palestra.contract.envs import EnvSpec
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
 from workers.rl.agents import a2c, ppo, reinforce, trpo
 from workers.rl.agents.common.advantages import ends_of, generalised
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_vector
 

@@ -13,13 +13,13 @@ from palestra.contract.envs import EnvSpec
 from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
 from workers.acceleration import update_runner
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, stacked
 from workers.core.types import AgentContext, CompileMode, StopReason, Unit
 from workers.engine.engine import Engine
 from workers.engine.lockstep import lockstep
 from workers.engine.parts import Parts
 from workers.rl.agents import c51, dqn, iqn, ppo, rainbow
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.agents.packs import pack
 from workers.rl.agents.packs.pack import Pack
 from workers.rl.collect.pack_collector import PackCollector

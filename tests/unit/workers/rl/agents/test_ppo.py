@@ -11,13 +11,13 @@ from palestra.contract.agents import PpoParameters
 from palestra.contract.upgrade import load_definition
 from tests.support.samples import definition
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
 from workers.rl.agents.common.actor_critic import Batch
 from workers.rl.agents.common.adam import adam_start
 from workers.rl.agents.common.advantages import discounted_sums
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.agents.common.policies import LOG_STD, policy_for
 from workers.rl.agents.ppo import REPORT_NAMES, PpoState, build
 from workers.rl.agents.shells.rollout_agent import RolloutAgent

@@ -9,11 +9,11 @@ from palestra.contract.agents import C51Parameters, DqnParameters, DrqnParameter
 from palestra.contract.agents.common import PrioritizedReplay
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
 from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, random_sequences, start
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.agents.common.q_learning import chosen
 from workers.rl.agents.drqn import Drqn
 from workers.rl.memory.frame_replay import FrameReplay

@@ -20,9 +20,9 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     stacked,
     state_of,
 )
+from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient, runnable
 from workers.core.errors import DefinitionError
-from workers.rl.agents.common.learning_state import map_tensors
 from workers.rl.agents.sac import build
 
 HYPER = SacParameters(hidden_sizes=(8, 8), batch_size=16, learning_rate=1e-2, tau=0.1, initial_temperature=0.3)

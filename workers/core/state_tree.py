@@ -1,0 +1,29 @@
+"""State trees on their way to another process, which need no torch to get there."""
+
+from typing import Any
+
+import numpy as np
+
+
+def without_tensors(tree: Any) -> Any:
+    """Returns a tree whose tensors are marked arrays: nothing in it needs torch to cross to another process."""
+    if isinstance(tree, dict):
+        return {key: without_tensors(item) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [without_tensors(item) for item in tree]
+    return {"$torch": tree.detach().cpu().numpy()} if type(tree).__module__.split(".")[0] == "torch" else tree
+
+
+def with_tensors(tree: Any) -> Any:
+    """Returns what `without_tensors` was given."""
+    if isinstance(tree, list):
+        return [with_tensors(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return _tensor(tree["$torch"]) if "$torch" in tree else {key: with_tensors(item) for key, item in tree.items()}
+
+
+def _tensor(array: Any) -> Any:
+    import torch  # noqa: PLC0415 - only where tensors crossed
+
+    return torch.from_numpy(np.array(array))

@@ -1,0 +1,35 @@
+"""The GPUs of this machine, as nvidia-smi tells them."""
+
+import subprocess
+from collections.abc import Callable
+from typing import Final
+
+from palestra.contract.work_order import Gpu
+
+_NVIDIA_SMI: Final = "nvidia-smi"
+
+
+def query_gpus(fields: str) -> list[list[str]]:
+    """Returns a row of texts per GPU as nvidia-smi tells them; none without it."""
+    command = [_NVIDIA_SMI, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603 - a fixed list
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    if done.returncode != 0:
+        return []
+    return [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines() if line.strip()]
+
+
+def list_gpus(query: Callable[[str], list[list[str]]] = query_gpus) -> tuple[Gpu, ...]:
+    """Returns the GPUs of this machine."""
+    rows = [row for row in query("index,name,uuid,memory.total") if len(row) == 4 and row[0].isdigit()]
+    return tuple(Gpu(index=int(row[0]), name=row[1], uuid=row[2], memory_mib=int(number_or_none(row[3]) or 0)) for row in rows)
+
+
+def number_or_none(text: str) -> float | None:
+    """Returns what a cell says; `None` where it is no number, as of a GPU that cannot tell."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
