@@ -130,15 +130,14 @@ async def test_a_database_with_no_room_for_a_page_is_507(migrated_sqlite: Path, 
     """Line 15.5, where nothing may be mounted: SQLite is told how large its file may become."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     async with serve(f"sqlite:///{tmp_path / 'p.db'}", tmp_path) as served, served.client("live_attempt") as client:
-        event.listen(served.database.engine.sync_engine, "connect", _let_grow_no_further)
-        await served.database.dispose()
+        event.listen(served.database.engine.sync_engine, "checkout", _let_grow_no_further)
         run = served.names["live_run"]
         many = [points(run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)]) for index in range(40)]
         answer = await client.post(f"/api/v1/attempts/{served.names['live_attempt']}/telemetry", json={"first_seq": 4, "records": many})
         assert _is_told_as_full(answer, "database")
 
 
-def _let_grow_no_further(connection: Any, _record: Any) -> None:
+def _let_grow_no_further(connection: Any, *_: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA max_page_count = 1")
     cursor.close()
