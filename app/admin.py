@@ -17,7 +17,7 @@ from app.address import running_address
 from app.db.check import DatabaseStartError, check_database
 from app.db.engine import Database, DatabaseUrlError, Session
 from app.db.migrate import upgrade
-from app.db.models.projects import Membership
+from app.db.models.projects import MembershipRow
 from app.domain.errors import DomainError, InvalidError
 from app.logging import scrub_text
 from app.services.access import credentials
@@ -81,7 +81,7 @@ async def _login_link(session: Session, settings: Settings, values: argparse.Nam
     return await _link(session, settings, membership)
 
 
-async def _link(session: Session, settings: Settings, membership: Membership) -> dict[str, Any]:
+async def _link(session: Session, settings: Settings, membership: MembershipRow) -> dict[str, Any]:
     code = await credentials.make_link(session, membership, settings.link_seconds)
     address = running_address(settings) or settings.base_url
     # The code is in the fragment, which browsers send to no server and write into no log.

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from app.db.engine import Session
-from app.db.models.access import IdempotencyKey
+from app.db.models.access import IdempotencyKeyRow
 from app.db.repositories import access as rows
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
@@ -27,7 +27,7 @@ async def once(
     Raises:
         ConflictError: If the key was used with different content.
     """
-    row = IdempotencyKey(project_id=principal.project_id, user_id=principal.user_id, key=key, request_hash=request_hash)
+    row = IdempotencyKeyRow(project_id=principal.project_id, user_id=principal.user_id, key=key, request_hash=request_hash)
     if await rows.claim_key(session, row):
         answer = await change()
         row.status, row.body, row.location = answer.status, answer.body, answer.location

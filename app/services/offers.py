@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 from pydantic import TypeAdapter
 
 from app.db.engine import Session
-from app.db.models.experiments import Experiment
-from app.db.models.jobs import Job
-from app.db.models.workers import Worker
+from app.db.models.experiments import ExperimentRow
+from app.db.models.jobs import JobRow
+from app.db.models.workers import WorkerRow
 from app.db.repositories import workers as rows
 from app.domain import registered
 from app.domain.errors import ConflictError, InvalidError
@@ -57,7 +57,7 @@ async def get(session: Session, principal: Principal, pool: str) -> CatalogueVie
     return CatalogueView(pool=pool, known=bool(workers), catalogue=merge([_catalogue(worker) for worker in workers]))
 
 
-def _catalogue(worker: Worker) -> Catalogue:
+def _catalogue(worker: WorkerRow) -> Catalogue:
     return Catalogue.model_validate_json(canonical_json(worker.catalogue))
 
 
@@ -102,7 +102,7 @@ async def resolve(session: Session, principal: Principal, submission: Submission
     return submission.model_copy(update={"definition": definition, "code": code})
 
 
-async def check_job(session: Session, experiment: Experiment, request: JobRequest, *, any_code: bool = False) -> None:
+async def check_job(session: Session, experiment: ExperimentRow, request: JobRequest, *, any_code: bool = False) -> None:
     """Refuses a job on an experiment that no worker of its pool could work on, or only with other code.
 
     Args:
@@ -125,7 +125,7 @@ async def check_job(session: Session, experiment: Experiment, request: JobReques
     check_formats(named or definition.export.formats, workers, pool, "/evaluate/formats")
 
 
-async def check_same_code(session: Session, experiment: Experiment, pool: str) -> None:
+async def check_same_code(session: Session, experiment: ExperimentRow, pool: str) -> None:
     """Refuses to go on with an experiment whose code all workers of a pool have changed.
 
     What workers have is what they said when they registered; of one that changed since, the trainer
@@ -145,7 +145,7 @@ async def check_same_code(session: Session, experiment: Experiment, pool: str) -
         )
 
 
-def _codes(worker: Worker, experiment: Experiment) -> list[tuple[_Json, list[_Json]]]:
+def _codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, list[_Json]]]:
     """Returns the code of an experiment's parts and that of its environment, each with what a worker has in its place."""
     made = dict(experiment.code)
     environment = made.pop("environment", None)
@@ -158,7 +158,7 @@ def _codes(worker: Worker, experiment: Experiment) -> list[tuple[_Json, list[_Js
     return found
 
 
-def _other_codes(worker: Worker, experiment: Experiment) -> list[tuple[_Json, _Json]]:
+def _other_codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, _Json]]:
     """Returns code of the experiment with other code of the same distribution or module that a worker has."""
     pairs = [(made, code) for made, held in _codes(worker, experiment) for code in held]
     return [(made, code) for made, code in pairs if code != made and _origin(code) == _origin(made)]
@@ -168,12 +168,12 @@ def _origin(code: _Json) -> tuple[str, str]:
     return code["kind"], code.get("distribution") or code["module"]
 
 
-def _fits(worker: Worker, experiment: Experiment, *, any_version: bool = False) -> bool:
+def _fits(worker: WorkerRow, experiment: ExperimentRow, *, any_version: bool = False) -> bool:
     """Returns whether a worker has the code of an experiment, or any of the same distributions and modules."""
     return all(made in held or (any_version and _origin(made) in map(_origin, held)) for made, held in _codes(worker, experiment))
 
 
-async def is_for_another(session: Session, worker: Worker, job: Job, experiment: Experiment) -> bool:
+async def is_for_another(session: Session, worker: WorkerRow, job: JobRow, experiment: ExperimentRow) -> bool:
     """Returns whether a worker lacks what a job needs, while another one of its pool that takes jobs has it.
 
     A job may need the code, the agent and the environment of its experiment, and formats to export in. Where nobody has it
@@ -187,12 +187,12 @@ async def is_for_another(session: Session, worker: Worker, job: Job, experiment:
     return any(silence[one.id] <= one.silent_seconds for one in others)
 
 
-def _formats(job: Job, experiment: Experiment) -> frozenset[str]:
+def _formats(job: JobRow, experiment: ExperimentRow) -> frozenset[str]:
     named = (job.evaluate or {}).get("formats") if job.schedule == Schedule.EXPORT else None
     return frozenset(named or load_definition(experiment.definition).export.formats)
 
 
-def _has(worker: Worker, job: Job, experiment: Experiment) -> bool:
+def _has(worker: WorkerRow, job: JobRow, experiment: ExperimentRow) -> bool:
     written = worker.catalogue.get("export_formats", Catalogue().export_formats)
     if not _formats(job, experiment) <= set(written) or not _fits(worker, experiment, any_version=job.allow_code_change):
         return False

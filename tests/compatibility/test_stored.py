@@ -17,7 +17,7 @@ import pytest
 
 from app.db.engine import Database
 from app.db.migrate import upgrade
-from app.db.models import Project, User
+from app.db.models import ProjectRow, UserRow
 from app.domain.paging import PageRequest
 from app.services.curves import curves
 from app.services.experiments import experiments
@@ -113,7 +113,7 @@ async def world(stored: Path, tmp_path: Path) -> AsyncIterator[World]:
     upgrade(f"sqlite:///{path}")
     database = Database(f"sqlite:///{path}")
     known = facts(stored)
-    project, user = Project(id=known["project"], name="default"), User(id=known["admin"], name="admin")
+    project, user = ProjectRow(id=known["project"], name="default"), UserRow(id=known["admin"], name="admin")
     callers = [principal(project, user, scopes) for scopes in (ALL, ALL, frozenset({Scope.WORKER}))]
     yield World(database, project.id, *callers)
     await database.dispose()

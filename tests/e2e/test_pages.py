@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, StorageState, async_playwright, expect
 
-from app.db.models import Membership
+from app.db.models import MembershipRow
 from app.services.access import credentials
 from palestra.contract.states import Cause, Outcome, RunState
 from palestra.contract.work_order import Backlog, Failure
@@ -48,7 +48,7 @@ class Site:
         """Returns a new login link."""
         async with self.served.database.write() as session:
             world = self.served.world
-            membership = Membership(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
+            membership = MembershipRow(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
             code = await credentials.make_link(session, membership, 3_600)
         return f"{self.url}/login#code={code}"
 

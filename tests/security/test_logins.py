@@ -31,11 +31,11 @@ async def served(database_url: str, tmp_path: Path) -> AsyncIterator[Served]:
 
 
 async def _link(served: Served) -> str:
-    from app.db.models import Membership
+    from app.db.models import MembershipRow
 
     world = served.world
     async with served.database.write() as session:
-        who = Membership(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
+        who = MembershipRow(project_id=world.project_id, user_id=world.admin.user_id, role="admin")
         return await credentials.make_link(session, who, 3_600)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from app.bus import MemoryBus
 from app.db.engine import Database
-from app.db.models import Artifact, Run
+from app.db.models import ArtifactRow, RunRow
 from app.domain.errors import TooLargeError, TooManyRequestsError
 from app.services.curves import curves, logs
 from app.services.events.hub import ASSURED, Hub, Wish
@@ -138,12 +138,12 @@ async def _store(served: Served, run: str, folder: str) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"1234")
     async with served.database.write() as session:
-        owner = await session.get(Run, served.names[run])
+        owner = await session.get(RunRow, served.names[run])
         assert owner is not None
         digest = os.urandom(32).hex()
         blob = {"id": blob_id, "project_id": owner.project_id, "sha256": digest, "size": 4}
         kept = await rows.add_blob(session, blob)
-        artifact = Artifact(
+        artifact = ArtifactRow(
             id=new_id("art"),
             project_id=owner.project_id,
             run_id=owner.id,

@@ -86,15 +86,15 @@ async def test_a_token_permits_no_more_than_its_person_by_now(shared: Served) ->
     """An admin who became a viewer kept an admin's token."""
     from sqlalchemy import update
 
-    from app.db.models import Membership
+    from app.db.models import MembershipRow
 
     project, user = shared.world.project_id, shared.world.other.user_id
     async with shared.database.write() as session:
         from tests.app.api.serving import _token
 
         shared.tokens["demoted"] = await _token(session, project, user, "demoted", "read submit admin")
-        whose = (Membership.project_id == project, Membership.user_id == user)
-        await session.execute(update(Membership).where(*whose).values(role="viewer"))
+        whose = (MembershipRow.project_id == project, MembershipRow.user_id == user)
+        await session.execute(update(MembershipRow).where(*whose).values(role="viewer"))
     async with shared.client("demoted") as client:
         assert (await client.get("/api/v1/session")).json()["scopes"] == ["read"]
         assert (await client.get(TOKENS)).status_code == 403

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.db.clock import SKEW
 from app.db.engine import Database
-from app.db.models import Membership, Project, User
+from app.db.models import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import attempts as attempt_rows
 from app.domain.principal import Principal
 from app.domain.secrets import derivation_key
@@ -234,18 +234,18 @@ class World:
 
 async def make_world(database: Database) -> World:
     """Makes a project with two people in an empty database."""
-    project = Project(id=new_id("prj"), name="default")
-    people = [User(id=new_id("usr"), name="admin"), User(id=new_id("usr"), name="bea")]
+    project = ProjectRow(id=new_id("prj"), name="default")
+    people = [UserRow(id=new_id("usr"), name="admin"), UserRow(id=new_id("usr"), name="bea")]
     async with database.write() as session:
         session.add_all([project, *people])
         await session.flush()
-        session.add_all(Membership(project_id=project.id, user_id=user.id, role="admin") for user in people)
+        session.add_all(MembershipRow(project_id=project.id, user_id=user.id, role="admin") for user in people)
     admin, other = (principal(project, user, ALL) for user in people)
     machine = principal(project, people[0], frozenset({Scope.WORKER}))
     return World(database, project.id, admin, other, machine)
 
 
-def principal(project: Project, user: User, scopes: frozenset[Scope]) -> Principal:
+def principal(project: ProjectRow, user: UserRow, scopes: frozenset[Scope]) -> Principal:
     """Returns a user as a caller with some scopes."""
     return Principal(
         project_id=project.id,

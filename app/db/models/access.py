@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, Created
 
 
-class Token(Base):
+class TokenRow(Base):
     """An API token: scopes within one project."""
 
     __tablename__ = "tokens"
@@ -30,7 +30,7 @@ class Token(Base):
     revoked_at: Mapped[datetime | None]
 
 
-class LoginSession(Base):
+class LoginSessionRow(Base):
     """A browser's login."""
 
     __tablename__ = "login_sessions"
@@ -44,7 +44,7 @@ class LoginSession(Base):
     ended_at: Mapped[datetime | None]
 
 
-class LoginLink(Base):
+class LoginLinkRow(Base):
     """A setup or login link: good once, for a short time."""
 
     __tablename__ = "login_links"
@@ -57,7 +57,7 @@ class LoginLink(Base):
     used_at: Mapped[datetime | None]
 
 
-class IdempotencyKey(Base):
+class IdempotencyKeyRow(Base):
     """The answer to a request that carried an `Idempotency-Key`, written in the transaction of its change."""
 
     __tablename__ = "idempotency_keys"

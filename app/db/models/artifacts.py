@@ -6,7 +6,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, Created
 
 
-class Blob(Base):
+class BlobRow(Base):
     """Content in the store under a random name, once per project."""
 
     __tablename__ = "blobs"
@@ -20,7 +20,7 @@ class Blob(Base):
     created_at: Mapped[Created]
 
 
-class Artifact(Base):
+class ArtifactRow(Base):
     """A stored blob of a run with its display name, which never becomes a path."""
 
     __tablename__ = "artifacts"

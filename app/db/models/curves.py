@@ -6,7 +6,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, BigKey, Created
 
 
-class Series(Base):
+class SeriesRow(Base):
     """A named curve of a run, with what lists show of it."""
 
     __tablename__ = "series"
@@ -22,7 +22,7 @@ class Series(Base):
     """JSON text of the latest value, since a column of SQLite cannot hold NaN."""
 
 
-class Block(Base):
+class BlockRow(Base):
     """Points of one series that came with one batch (`app.metrics.blocks`)."""
 
     __tablename__ = "series_blocks"
@@ -41,7 +41,7 @@ class Block(Base):
     content: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class TelemetryBatch(Base):
+class TelemetryBatchRow(Base):
     """Records of an attempt that are committed, with a digest of each, so that a repeat is told from a conflict."""
 
     __tablename__ = "telemetry_batches"
@@ -56,7 +56,7 @@ class TelemetryBatch(Base):
     received_at: Mapped[Created]
 
 
-class EpochStats(Base):
+class EpochStatsRow(Base):
     """ExperimentStats of a run after an epoch."""
 
     __tablename__ = "epoch_stats"
@@ -70,7 +70,7 @@ class EpochStats(Base):
     """The record as JSON text, exact to the last bit."""
 
 
-class Evaluation(Base):
+class EvaluationRow(Base):
     """One evaluation of a run."""
 
     __tablename__ = "evaluations"

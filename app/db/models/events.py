@@ -8,7 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, BigKey, Created
 
 
-class Event(Base):
+class EventRow(Base):
     """One change.
 
     Ids rise in the order in which transactions become visible (`app.db.repositories.events`), so none appears behind a cursor.

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, BigKey, Created
 
 
-class Experiment(Base):
+class ExperimentRow(Base):
     """One definition with its generated, reproducible ID, which is unique within its project only."""
 
     __tablename__ = "experiments"
@@ -38,7 +38,7 @@ class Experiment(Base):
     archived_at: Mapped[datetime | None]
 
 
-class Submission(Base):
+class SubmissionRow(Base):
     """What one submitter recorded on their machine; the runs that it made point here."""
 
     __tablename__ = "submissions"
@@ -55,7 +55,7 @@ class Submission(Base):
     created_at: Mapped[Created]
 
 
-class Run(Base):
+class RunRow(Base):
     """One training history of one definition with one seed.
 
     `state`, `cause`, `failure`, `job_id`, `started_at` and `finished_at` are what `app.domain.derived.run_state` says of its training

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, Created
 
 
-class Job(Base):
+class JobRow(Base):
     """One queued piece of work on a run or on a pack. Only the gate (`app.services.jobs.job_state`) writes `state`."""
 
     __tablename__ = "jobs"
@@ -63,7 +63,7 @@ class Job(Base):
     finished_at: Mapped[datetime | None]
 
 
-class JobRun(Base):
+class JobRunRow(Base):
     """A run that a job works on."""
 
     __tablename__ = "job_runs"
@@ -79,7 +79,7 @@ class JobRun(Base):
     ended_at: Mapped[datetime | None]
 
 
-class Attempt(Base):
+class AttemptRow(Base):
     """One try at executing a job, on one worker, under one lease."""
 
     __tablename__ = "attempts"
@@ -139,7 +139,7 @@ class Attempt(Base):
     ended_at: Mapped[datetime | None]
 
 
-class AttemptRun(Base):
+class AttemptRunRow(Base):
     """A run that an attempt carries, with the fence it holds."""
 
     __tablename__ = "attempt_runs"

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, BigKey
 
 
-class LogBlock(Base):
+class LogBlockRow(Base):
     """Consecutive lines of a run's log that came with one batch (`app.metrics.logs`)."""
 
     __tablename__ = "log_blocks"

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, BigKey, Created
 
 
-class Project(Base):
+class ProjectRow(Base):
     """The owner of experiments."""
 
     __tablename__ = "projects"
@@ -19,7 +19,7 @@ class Project(Base):
     created_at: Mapped[Created]
 
 
-class User(Base):
+class UserRow(Base):
     """A person."""
 
     __tablename__ = "users"
@@ -32,7 +32,7 @@ class User(Base):
     disabled_at: Mapped[datetime | None]
 
 
-class Membership(Base):
+class MembershipRow(Base):
     """A user's role in a project: `viewer`, `member` or `admin`."""
 
     __tablename__ = "memberships"
@@ -43,7 +43,7 @@ class Membership(Base):
     created_at: Mapped[Created]
 
 
-class Audit(Base):
+class AuditRow(Base):
     """Who changed what: appended in the transaction of the change, never altered."""
 
     __tablename__ = "audit"

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, Created
 
 
-class Snapshot(Base):
+class SnapshotRow(Base):
     """Everything needed to resume a run. Kept as a row when its files are deleted, since the fence chain refers to it."""
 
     __tablename__ = "snapshots"
@@ -39,7 +39,7 @@ class Snapshot(Base):
     verified_at: Mapped[datetime | None]
 
 
-class SnapshotFile(Base):
+class SnapshotFileRow(Base):
     """A file of a snapshot; `artifact_id` is set once its content is stored."""
 
     __tablename__ = "snapshot_files"

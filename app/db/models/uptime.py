@@ -7,7 +7,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base
 
 
-class ServerUptime(Base):
+class ServerUptimeRow(Base):
     """The one counter of all server processes on this database: the seconds in which at least one of them was up."""
 
     __tablename__ = "server_uptime"

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.db.models.base import Base, Created
 
 
-class Worker(Base):
+class WorkerRow(Base):
     """One machine's agent that owns slots. It keeps its id when it registers again under its name."""
 
     __tablename__ = "workers"

@@ -8,56 +8,56 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.engine import Session
-from app.db.models.artifacts import Artifact, Blob
+from app.db.models.artifacts import ArtifactRow, BlobRow
 from app.db.repositories.keysets import paged
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
 
-COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Artifact.created_at, "name": Artifact.name}
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": ArtifactRow.created_at, "name": ArtifactRow.name}
 
 _SWEEP: Final = 500
 
 
-async def find(session: Session, artifact_id: str, *, lock: bool = False) -> Artifact | None:
+async def find(session: Session, artifact_id: str, *, lock: bool = False) -> ArtifactRow | None:
     """Returns an artifact, locked against other uploads on request."""
-    query = select(Artifact).where(Artifact.id == artifact_id).execution_options(populate_existing=True)
+    query = select(ArtifactRow).where(ArtifactRow.id == artifact_id).execution_options(populate_existing=True)
     return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
 
 
-async def declare(session: Session, row: Mapping[str, Any]) -> Artifact:
+async def declare(session: Session, row: Mapping[str, Any]) -> ArtifactRow:
     """Adds an artifact, or returns the one that has this attempt, run, folder and name already."""
-    await session.execute(insert_new(session, Artifact, [dict(row)]))
-    same = [getattr(Artifact, column) == row[column] for column in ("attempt_id", "run_id", "folder", "name")]
-    return (await session.scalars(select(Artifact).where(*same))).one()
+    await session.execute(insert_new(session, ArtifactRow, [dict(row)]))
+    same = [getattr(ArtifactRow, column) == row[column] for column in ("attempt_id", "run_id", "folder", "name")]
+    return (await session.scalars(select(ArtifactRow).where(*same))).one()
 
 
-async def page(session: Session, run_id: str, kind: str | None, keys: Keyset) -> Sequence[Artifact]:
+async def page(session: Session, run_id: str, kind: str | None, keys: Keyset) -> Sequence[ArtifactRow]:
     """Returns a page of a run's artifacts, of one kind or of all, and one row more."""
-    query = select(Artifact).where(Artifact.run_id == run_id)
+    query = select(ArtifactRow).where(ArtifactRow.run_id == run_id)
     if kind is not None:
-        query = query.where(Artifact.kind == kind)
-    return (await session.scalars(paged(query, keys, COLUMNS, Artifact.id))).all()
+        query = query.where(ArtifactRow.kind == kind)
+    return (await session.scalars(paged(query, keys, COLUMNS, ArtifactRow.id))).all()
 
 
-async def in_folder(session: Session, folder: str) -> Sequence[Artifact]:
+async def in_folder(session: Session, folder: str) -> Sequence[ArtifactRow]:
     """Returns the artifacts of a snapshot."""
-    return (await session.scalars(select(Artifact).where(Artifact.folder == folder))).all()
+    return (await session.scalars(select(ArtifactRow).where(ArtifactRow.folder == folder))).all()
 
 
-async def delete(session: Session, artifacts: Collection[Artifact]) -> None:
+async def delete(session: Session, artifacts: Collection[ArtifactRow]) -> None:
     """Deletes artifacts. Their blobs are swept once nothing names them."""
-    await session.execute(sql_delete(Artifact).where(Artifact.id.in_([artifact.id for artifact in artifacts])))
+    await session.execute(sql_delete(ArtifactRow).where(ArtifactRow.id.in_([artifact.id for artifact in artifacts])))
 
 
 async def blob(session: Session, project_id: str, sha256: str, size: int) -> str | None:
     """Returns the blob of a project that has this content, held against the sweep until the transaction ends."""
-    same = (Blob.project_id == project_id, Blob.sha256 == sha256, Blob.size == size)
-    return await session.scalar(select(Blob.id).where(*same).with_for_update(read=True, key_share=True))
+    same = (BlobRow.project_id == project_id, BlobRow.sha256 == sha256, BlobRow.size == size)
+    return await session.scalar(select(BlobRow.id).where(*same).with_for_update(read=True, key_share=True))
 
 
 async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
     """Adds a blob; returns the one that counts, which is another if the same content is stored already."""
-    await session.execute(insert_new(session, Blob, [dict(row)]))
+    await session.execute(insert_new(session, BlobRow, [dict(row)]))
     found = await blob(session, row["project_id"], row["sha256"], row["size"])
     assert found is not None
     return found
@@ -65,11 +65,11 @@ async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
 
 async def drop_unused_blobs(session: Session) -> list[str]:
     """Deletes the rows of blobs that no artifact names; returns their ids. Their files may go once that is committed."""
-    unused = select(Blob.id).where(~exists().where(Artifact.blob_id == Blob.id)).limit(_SWEEP).with_for_update(skip_locked=True)
+    unused = select(BlobRow.id).where(~exists().where(ArtifactRow.blob_id == BlobRow.id)).limit(_SWEEP).with_for_update(skip_locked=True)
     ids = list(await session.scalars(unused))
-    return list(await session.scalars(sql_delete(Blob).where(Blob.id.in_(ids)).returning(Blob.id))) if ids else []
+    return list(await session.scalars(sql_delete(BlobRow).where(BlobRow.id.in_(ids)).returning(BlobRow.id))) if ids else []
 
 
 async def known_blobs(session: Session, ids: Collection[str]) -> set[str]:
     """Returns which of some ids are blobs."""
-    return set(await session.scalars(select(Blob.id).where(Blob.id.in_(ids))))
+    return set(await session.scalars(select(BlobRow.id).where(BlobRow.id.in_(ids))))

@@ -6,15 +6,15 @@ from typing import Any
 from sqlalchemy import select
 
 from app.db.engine import Session
-from app.db.models.projects import Audit
+from app.db.models.projects import AuditRow
 
 
 def append(session: Session, row: dict[str, Any]) -> None:
-    """Appends a row (columns of `Audit`) in the transaction of the change."""
-    session.add(Audit(**row))
+    """Appends a row (columns of `AuditRow`) in the transaction of the change."""
+    session.add(AuditRow(**row))
 
 
-async def of_object(session: Session, project_id: str, object_type: str, object_id: str) -> Sequence[Audit]:
+async def of_object(session: Session, project_id: str, object_type: str, object_id: str) -> Sequence[AuditRow]:
     """Returns what happened to one object, oldest first."""
-    query = select(Audit).where(Audit.project_id == project_id, Audit.object_type == object_type, Audit.object_id == object_id)
-    return (await session.scalars(query.order_by(Audit.id))).all()
+    query = select(AuditRow).where(AuditRow.project_id == project_id, AuditRow.object_type == object_type, AuditRow.object_id == object_id)
+    return (await session.scalars(query.order_by(AuditRow.id))).all()

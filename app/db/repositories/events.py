@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session as SyncSession
 from sqlalchemy.orm import SessionTransaction
 
 from app.db.engine import EVENTS, Session, announce
-from app.db.models.events import Event
+from app.db.models.events import EventRow
 
 _PENDING: Final = "palestra_pending_events"
 _MARKS: Final = "palestra_event_marks"
@@ -23,14 +23,14 @@ _APPEND_LOCK: Final = 0x70616C_6576
 
 
 def append(session: Session, row: dict[str, Any]) -> None:
-    """Keeps `row` (columns of `Event` but id and time) for the commit of the session's transaction."""
+    """Keeps `row` (columns of `EventRow` but id and time) for the commit of the session's transaction."""
     session.info.setdefault(_PENDING, []).append(row)
     announce(session, EVENTS)
 
 
-async def after(session: Session, cursor: int, *, limit: int) -> Sequence[Event]:
+async def after(session: Session, cursor: int, *, limit: int) -> Sequence[EventRow]:
     """Returns the rows of all projects after `cursor`, oldest first."""
-    return (await session.scalars(select(Event).where(Event.id > cursor).order_by(Event.id).limit(limit))).all()
+    return (await session.scalars(select(EventRow).where(EventRow.id > cursor).order_by(EventRow.id).limit(limit))).all()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,26 +42,26 @@ class EventFilter:
     experiments: Collection[str] = ()
 
 
-async def between(session: Session, cursor: int, last: int, wanted: EventFilter, *, limit: int) -> Sequence[Event]:
+async def between(session: Session, cursor: int, last: int, wanted: EventFilter, *, limit: int) -> Sequence[EventRow]:
     """Returns the rows after `cursor` up to `last` that the filter takes, oldest first."""
-    query = select(Event).where(Event.id > cursor, Event.id <= last)
-    query = query.where(or_(Event.project_id == wanted.project_id, Event.project_id.is_(None)))
+    query = select(EventRow).where(EventRow.id > cursor, EventRow.id <= last)
+    query = query.where(or_(EventRow.project_id == wanted.project_id, EventRow.project_id.is_(None)))
     if wanted.runs:
-        query = query.where(Event.run_id.in_(wanted.runs))
+        query = query.where(EventRow.run_id.in_(wanted.runs))
     if wanted.experiments:
-        query = query.where(Event.experiment_id.in_(wanted.experiments))
-    return (await session.scalars(query.order_by(Event.id).limit(limit))).all()
+        query = query.where(EventRow.experiment_id.in_(wanted.experiments))
+    return (await session.scalars(query.order_by(EventRow.id).limit(limit))).all()
 
 
 async def bounds(session: Session) -> tuple[int, int]:
     """Returns the ids of the oldest and the newest row; (0, 0) for an empty log."""
-    first, last = (await session.execute(select(func.min(Event.id), func.max(Event.id)))).one()
+    first, last = (await session.execute(select(func.min(EventRow.id), func.max(EventRow.id)))).one()
     return first or 0, last or 0
 
 
 async def newest(session: Session) -> int:
     """Returns the id of the newest row; 0 for an empty log."""
-    return (await session.scalar(select(func.max(Event.id)))) or 0
+    return (await session.scalar(select(func.max(EventRow.id)))) or 0
 
 
 @event.listens_for(SyncSession, "before_commit")
@@ -72,7 +72,7 @@ def _insert_pending(session: SyncSession) -> None:
     rows = session.info.pop(_PENDING)
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK)))
-    session.execute(insert(Event), rows)
+    session.execute(insert(EventRow), rows)
 
 
 @event.listens_for(SyncSession, "after_transaction_create")

@@ -10,9 +10,9 @@ from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.curves import Evaluation
-from app.db.models.jobs import Attempt, Job, JobRun
-from app.db.models.snapshots import Snapshot
+from app.db.models.curves import EvaluationRow
+from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
+from app.db.models.snapshots import SnapshotRow
 from app.db.repositories.in_lists import cut
 from app.db.repositories.keysets import paged
 from app.domain.paging import Keyset
@@ -20,7 +20,7 @@ from app.domain.retry import History
 from palestra.contract.names import Schedule
 from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState, SnapshotState
 
-COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": Job.created_at, "priority": Job.priority}
+COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": JobRow.created_at, "priority": JobRow.priority}
 _FINAL: Final = [state.value for state in FINAL_JOB_STATES]
 _LIVE: Final = [state.value for state in LIVE_JOB_STATES]
 _TRAINING: Final = [schedule.value for schedule in Schedule if schedule.writes_training_state]
@@ -57,45 +57,45 @@ class Queue:
     versions: frozenset[int]
 
 
-async def insert(session: Session, rows: Collection[dict[str, Any]], runs: Mapping[str, Sequence[str]]) -> Sequence[Job]:
+async def insert(session: Session, rows: Collection[dict[str, Any]], runs: Mapping[str, Sequence[str]]) -> Sequence[JobRow]:
     """Adds jobs and, per job, the runs that it works on."""
-    jobs = [Job(**row) for row in rows]
+    jobs = [JobRow(**row) for row in rows]
     session.add_all(jobs)
     await session.flush()
     session.add_all(
-        JobRun(job_id=job_id, run_id=run_id, position=place) for job_id, run_ids in runs.items() for place, run_id in enumerate(run_ids)
+        JobRunRow(job_id=job_id, run_id=run_id, position=place) for job_id, run_ids in runs.items() for place, run_id in enumerate(run_ids)
     )
     await session.flush()
     return jobs
 
 
-async def get(session: Session, project_id: str, job_id: str, *, lock: bool = False) -> Job | None:
+async def get(session: Session, project_id: str, job_id: str, *, lock: bool = False) -> JobRow | None:
     """Returns a job of the project; locked against other changes until the transaction ends where asked."""
-    query = select(Job).where(Job.project_id == project_id, Job.id == job_id).execution_options(populate_existing=True)
+    query = select(JobRow).where(JobRow.project_id == project_id, JobRow.id == job_id).execution_options(populate_existing=True)
     return await session.scalar(query.with_for_update() if lock else query)
 
 
-async def by_id(session: Session, job_id: str, *, lock: bool = False) -> Job | None:
+async def by_id(session: Session, job_id: str, *, lock: bool = False) -> JobRow | None:
     """Returns a job of any project."""
-    query = select(Job).where(Job.id == job_id).execution_options(populate_existing=True)
+    query = select(JobRow).where(JobRow.id == job_id).execution_options(populate_existing=True)
     return await session.scalar(query.with_for_update() if lock else query)
 
 
-async def by_ids(session: Session, job_ids: Collection[str]) -> Sequence[Job]:
+async def by_ids(session: Session, job_ids: Collection[str]) -> Sequence[JobRow]:
     """Returns jobs by id."""
-    found: list[Job] = []
+    found: list[JobRow] = []
     for some in cut(job_ids):
-        found += await session.scalars(select(Job).where(Job.id.in_(some)))
+        found += await session.scalars(select(JobRow).where(JobRow.id.in_(some)))
     return found
 
 
-async def move(session: Session, job: Job, to: JobState, values: Mapping[str, Any], *conditions: ColumnElement[bool]) -> bool:
+async def move(session: Session, job: JobRow, to: JobState, values: Mapping[str, Any], *conditions: ColumnElement[bool]) -> bool:
     """Writes a state if the job is still in the state and at the attempt that `job` shows; returns whether it was.
 
     One statement checks and writes. `job` is brought up to date.
     """
-    same = (Job.id == job.id, Job.state == job.state, Job.attempt == job.attempt)
-    statement = update(Job).where(*same, *conditions).values(state=to.value, **values).returning(Job.id)
+    same = (JobRow.id == job.id, JobRow.state == job.state, JobRow.attempt == job.attempt)
+    statement = update(JobRow).where(*same, *conditions).values(state=to.value, **values).returning(JobRow.id)
     statement = statement.execution_options(synchronize_session=False)
     if (await session.execute(statement)).first() is None:
         return False
@@ -105,7 +105,7 @@ async def move(session: Session, job: Job, to: JobState, values: Mapping[str, An
 
 def may_start_now() -> ColumnElement[bool]:
     """The condition that a queued job's delay is over."""
-    return or_(Job.not_before.is_(None), Job.not_before <= db_now())
+    return or_(JobRow.not_before.is_(None), JobRow.not_before <= db_now())
 
 
 def ended_now() -> Mapping[str, Any]:
@@ -120,69 +120,79 @@ def queued_now(delay: float = 0.0) -> Mapping[str, Any]:
 
 def claimed_now(attempt: int) -> Mapping[str, Any]:
     """The columns that a claim fills in."""
-    return {"attempt": attempt, "started_at": func.coalesce(Job.started_at, db_now()), "not_before": None, "cause": None, "failure": None}
+    return {
+        "attempt": attempt,
+        "started_at": func.coalesce(JobRow.started_at, db_now()),
+        "not_before": None,
+        "cause": None,
+        "failure": None,
+    }
 
 
-async def page(session: Session, project_id: str, wanted: JobFilter, keys: Keyset) -> Sequence[Job]:
+async def page(session: Session, project_id: str, wanted: JobFilter, keys: Keyset) -> Sequence[JobRow]:
     """Returns a page of jobs and one row more."""
-    query = select(Job).where(Job.project_id == project_id)
+    query = select(JobRow).where(JobRow.project_id == project_id)
     equal = {
-        Job.experiment_id: wanted.experiment_id,
-        Job.state: wanted.state,
-        Job.schedule: wanted.schedule,
-        Job.pool: wanted.pool,
+        JobRow.experiment_id: wanted.experiment_id,
+        JobRow.state: wanted.state,
+        JobRow.schedule: wanted.schedule,
+        JobRow.pool: wanted.pool,
     }
     query = query.where(*(column == str(value) for column, value in equal.items() if value is not None))
     if wanted.run_id is not None:
-        query = query.where(Job.id.in_(select(JobRun.job_id).where(JobRun.run_id == wanted.run_id)))
-    return (await session.scalars(paged(query, keys, COLUMNS, Job.id))).all()
+        query = query.where(JobRow.id.in_(select(JobRunRow.job_id).where(JobRunRow.run_id == wanted.run_id)))
+    return (await session.scalars(paged(query, keys, COLUMNS, JobRow.id))).all()
 
 
-async def of_run(session: Session, run_id: str) -> Sequence[Job]:
+async def of_run(session: Session, run_id: str) -> Sequence[JobRow]:
     """Returns the jobs of a run, oldest first."""
-    query = select(Job).join(JobRun, JobRun.job_id == Job.id).where(JobRun.run_id == run_id)
-    return (await session.scalars(query.order_by(Job.created_at, Job.id))).all()
+    query = select(JobRow).join(JobRunRow, JobRunRow.job_id == JobRow.id).where(JobRunRow.run_id == run_id)
+    return (await session.scalars(query.order_by(JobRow.created_at, JobRow.id))).all()
 
 
 async def run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[str]]:
     """Returns the runs of each job in their order."""
     wanted = tuple(job_ids)
-    query = select(JobRun.job_id, JobRun.run_id).where(JobRun.job_id.in_(wanted)).order_by(JobRun.job_id, JobRun.position)
+    query = select(JobRunRow.job_id, JobRunRow.run_id).where(JobRunRow.job_id.in_(wanted)).order_by(JobRunRow.job_id, JobRunRow.position)
     found: dict[str, list[str]] = {job_id: [] for job_id in wanted}
     for job_id, run_id in await session.execute(query):
         found[job_id].append(run_id)
     return found
 
 
-async def ends(session: Session, job_id: str) -> dict[str, JobRun]:
+async def ends(session: Session, job_id: str) -> dict[str, JobRunRow]:
     """Returns the runs of a job that have ended for good while it may go on, by their ids."""
-    query = select(JobRun).where(JobRun.job_id == job_id, JobRun.outcome.is_not(None)).execution_options(populate_existing=True)
+    query = select(JobRunRow).where(JobRunRow.job_id == job_id, JobRunRow.outcome.is_not(None)).execution_options(populate_existing=True)
     return {row.run_id: row for row in await session.scalars(query)}
 
 
 async def end_run(session: Session, job_id: str, run_id: str, values: Mapping[str, Any]) -> None:
     """Says how a run of a job ended; the first word counts."""
-    mine = JobRun.job_id == job_id, JobRun.run_id == run_id, JobRun.outcome.is_(None)
-    await session.execute(update(JobRun).where(*mine).values(**values, ended_at=db_now()).execution_options(synchronize_session=False))
+    mine = JobRunRow.job_id == job_id, JobRunRow.run_id == run_id, JobRunRow.outcome.is_(None)
+    await session.execute(update(JobRunRow).where(*mine).values(**values, ended_at=db_now()).execution_options(synchronize_session=False))
 
 
-async def unfinished_training(session: Session, run_id: str) -> Job | None:
+async def unfinished_training(session: Session, run_id: str) -> JobRow | None:
     """Returns the training job of a run that has not ended, nor the run within it, if there is one."""
-    query = select(Job).join(JobRun, JobRun.job_id == Job.id).where(JobRun.run_id == run_id, JobRun.outcome.is_(None))
-    query = query.where(Job.schedule.in_(_TRAINING), Job.state.not_in(_FINAL))
-    return await session.scalar(query.order_by(Job.created_at.desc(), Job.id.desc()).limit(1))
+    query = select(JobRow).join(JobRunRow, JobRunRow.job_id == JobRow.id).where(JobRunRow.run_id == run_id, JobRunRow.outcome.is_(None))
+    query = query.where(JobRow.schedule.in_(_TRAINING), JobRow.state.not_in(_FINAL))
+    return await session.scalar(query.order_by(JobRow.created_at.desc(), JobRow.id.desc()).limit(1))
 
 
 async def trained(session: Session, run_ids: Collection[str]) -> set[str]:
     """Returns which of some runs ever had a training job."""
-    query = select(JobRun.run_id).join(Job, Job.id == JobRun.job_id).where(JobRun.run_id.in_(run_ids), Job.schedule.in_(_TRAINING))
+    query = (
+        select(JobRunRow.run_id)
+        .join(JobRow, JobRow.id == JobRunRow.job_id)
+        .where(JobRunRow.run_id.in_(run_ids), JobRow.schedule.in_(_TRAINING))
+    )
     return set(await session.scalars(query.distinct()))
 
 
 async def unfinished_of_experiment(session: Session, project_id: str, experiment_id: str) -> int:
     """Returns how many jobs of an experiment have not ended."""
-    query = select(func.count()).select_from(Job).where(Job.project_id == project_id, Job.experiment_id == experiment_id)
-    return (await session.scalar(query.where(Job.state.not_in(_FINAL)))) or 0
+    query = select(func.count()).select_from(JobRow).where(JobRow.project_id == project_id, JobRow.experiment_id == experiment_id)
+    return (await session.scalar(query.where(JobRow.state.not_in(_FINAL)))) or 0
 
 
 def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
@@ -191,14 +201,16 @@ def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[
     The order of a pool's queue is priority, then fair share between people, then age: a person's n-th waiting job stands behind everybody's
     earlier ones, where n counts the jobs that the person already has running.
     """
-    mine = (Job.project_id == project_id, Job.pool.in_(pools))
-    held = select(Job.pool, Job.created_by, func.count().label("jobs")).where(*mine, Job.state.in_(_LIVE))
-    busy = held.group_by(Job.pool, Job.created_by).subquery()
-    own = func.row_number().over(partition_by=(Job.pool, Job.priority, Job.created_by), order_by=(Job.queued_at, Job.created_at, Job.id))
-    columns = (Job.id, Job.pool, Job.attempt, Job.priority, Job.queued_at, Job.created_at, Job.rung_at)
+    mine = (JobRow.project_id == project_id, JobRow.pool.in_(pools))
+    held = select(JobRow.pool, JobRow.created_by, func.count().label("jobs")).where(*mine, JobRow.state.in_(_LIVE))
+    busy = held.group_by(JobRow.pool, JobRow.created_by).subquery()
+    own = func.row_number().over(
+        partition_by=(JobRow.pool, JobRow.priority, JobRow.created_by), order_by=(JobRow.queued_at, JobRow.created_at, JobRow.id)
+    )
+    columns = (JobRow.id, JobRow.pool, JobRow.attempt, JobRow.priority, JobRow.queued_at, JobRow.created_at, JobRow.rung_at)
     query = select(*columns, (own + func.coalesce(busy.c.jobs, 0)).label("turn"))
-    query = query.outerjoin(busy, and_(busy.c.pool == Job.pool, busy.c.created_by == Job.created_by))
-    return query.where(*mine, Job.state == JobState.QUEUED.value, *conditions).subquery()
+    query = query.outerjoin(busy, and_(busy.c.pool == JobRow.pool, busy.c.created_by == JobRow.created_by))
+    return query.where(*mine, JobRow.state == JobState.QUEUED.value, *conditions).subquery()
 
 
 def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
@@ -214,7 +226,7 @@ async def positions(session: Session, project_id: str, pools: Collection[str]) -
 
 async def ready(session: Session, queue: Queue, ring_seconds: float, limit: int) -> Sequence[Ready]:
     """Returns the next jobs of a queue that wait for a (new) doorbell, in order; those that its workers can take."""
-    fits = (Job.gpus <= queue.most_gpus, Job.work_order_version.in_(queue.versions), may_start_now(), ~_held())
+    fits = (JobRow.gpus <= queue.most_gpus, JobRow.work_order_version.in_(queue.versions), may_start_now(), ~_held())
     queued = _queued(queue.project_id, [queue.pool], *fits)
     silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
     query = select(queued.c.id, queued.c.pool, queued.c.attempt).where(silent).order_by(*_turn(queued)).limit(limit)
@@ -223,7 +235,7 @@ async def ready(session: Session, queue: Queue, ring_seconds: float, limit: int)
 
 async def held(session: Session, job_ids: Collection[str]) -> set[str]:
     """Returns which of some queued jobs are continuous evaluations that have nothing to do before somebody trains their run."""
-    return set(await session.scalars(select(Job.id).where(Job.id.in_(job_ids), _held()))) if job_ids else set()
+    return set(await session.scalars(select(JobRow.id).where(JobRow.id.in_(job_ids), _held()))) if job_ids else set()
 
 
 def _held() -> ColumnElement[bool]:
@@ -231,25 +243,25 @@ def _held() -> ColumnElement[bool]:
 
     Its run has a training job that is queued or paused, none that is live, and no verified snapshot that the job has not evaluated.
     """
-    mine, theirs, training = aliased(JobRun), aliased(JobRun), aliased(Job)
-    same_run = (mine.job_id == Job.id, theirs.run_id == mine.run_id, training.id == theirs.job_id, training.schedule.in_(_TRAINING))
-    live = exists().where(*same_run, training.state.in_(_LIVE)).correlate(Job)
-    unfinished = exists().where(*same_run, training.state.not_in(_FINAL)).correlate(Job)
-    seen = exists().where(Evaluation.job_id == Job.id, Evaluation.snapshot_id == Snapshot.id).correlate(Job, Snapshot)
-    counts = (Snapshot.state == SnapshotState.VERIFIED.value, Snapshot.superseded.is_(False))
-    new = exists().where(mine.job_id == Job.id, Snapshot.run_id == mine.run_id, *counts, ~seen).correlate(Job)
-    return and_(Job.schedule.in_(_FOLLOWING), ~live, unfinished, ~new)
+    mine, theirs, training = aliased(JobRunRow), aliased(JobRunRow), aliased(JobRow)
+    same_run = (mine.job_id == JobRow.id, theirs.run_id == mine.run_id, training.id == theirs.job_id, training.schedule.in_(_TRAINING))
+    live = exists().where(*same_run, training.state.in_(_LIVE)).correlate(JobRow)
+    unfinished = exists().where(*same_run, training.state.not_in(_FINAL)).correlate(JobRow)
+    seen = exists().where(EvaluationRow.job_id == JobRow.id, EvaluationRow.snapshot_id == SnapshotRow.id).correlate(JobRow, SnapshotRow)
+    counts = (SnapshotRow.state == SnapshotState.VERIFIED.value, SnapshotRow.superseded.is_(False))
+    new = exists().where(mine.job_id == JobRow.id, SnapshotRow.run_id == mine.run_id, *counts, ~seen).correlate(JobRow)
+    return and_(JobRow.schedule.in_(_FOLLOWING), ~live, unfinished, ~new)
 
 
 async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
     """Returns the (project, pool) pairs that a job waits in."""
-    query = select(Job.project_id, Job.pool).where(Job.state == JobState.QUEUED.value, may_start_now()).distinct()
-    return [(project_id, pool) for project_id, pool in await session.execute(query.order_by(Job.project_id, Job.pool))]
+    query = select(JobRow.project_id, JobRow.pool).where(JobRow.state == JobState.QUEUED.value, may_start_now()).distinct()
+    return [(project_id, pool) for project_id, pool in await session.execute(query.order_by(JobRow.project_id, JobRow.pool))]
 
 
-async def pinned_to_snapshots(session: Session) -> Sequence[Job]:
+async def pinned_to_snapshots(session: Session) -> Sequence[JobRow]:
     """Returns the queued jobs that read one snapshot named by its id."""
-    query = select(Job).where(Job.state == JobState.QUEUED.value, Job.schedule.not_in(_TRAINING))
+    query = select(JobRow).where(JobRow.state == JobState.QUEUED.value, JobRow.schedule.not_in(_TRAINING))
     jobs = (await session.scalars(query)).all()
     return [job for job in jobs if str((job.evaluate or {}).get("snapshot", "")).startswith("snp_")]
 
@@ -257,31 +269,33 @@ async def pinned_to_snapshots(session: Session) -> Sequence[Job]:
 async def mark_rung(session: Session, rung: Collection[Ready]) -> None:
     """Notes that doorbells went out; a job that has moved on meanwhile is left alone."""
     for job in rung:
-        same = (Job.id == job.job_id, Job.attempt == job.expected_attempt - 1, Job.state == JobState.QUEUED.value)
-        statement = update(Job).where(*same).values(rung_at=db_now(), rings=Job.rings + 1)
+        same = (JobRow.id == job.job_id, JobRow.attempt == job.expected_attempt - 1, JobRow.state == JobState.QUEUED.value)
+        statement = update(JobRow).where(*same).values(rung_at=db_now(), rings=JobRow.rings + 1)
         await session.execute(statement.execution_options(synchronize_session=False))
 
 
 async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[int, int]]:
     """Returns, per pool, how many jobs are queued and how many hold a lease."""
-    queued = func.count().filter(Job.state == JobState.QUEUED.value)
-    live = func.count().filter(Job.state.in_(_LIVE))
-    query = select(Job.pool, queued, live).where(Job.project_id == project_id, Job.state.not_in(_FINAL)).group_by(Job.pool)
+    queued = func.count().filter(JobRow.state == JobState.QUEUED.value)
+    live = func.count().filter(JobRow.state.in_(_LIVE))
+    query = select(JobRow.pool, queued, live).where(JobRow.project_id == project_id, JobRow.state.not_in(_FINAL)).group_by(JobRow.pool)
     return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
 
 
 async def outstanding_rings(session: Session, queue: Queue, ring_seconds: float) -> int:
     """Returns how many doorbells of a queue may still be answered."""
-    young = and_(Job.rung_at.is_not(None), Job.rung_at > db_now(-ring_seconds))
-    mine = (Job.state == JobState.QUEUED.value, Job.project_id == queue.project_id, Job.pool == queue.pool)
-    query = select(func.count()).select_from(Job).where(*mine, young)
+    young = and_(JobRow.rung_at.is_not(None), JobRow.rung_at > db_now(-ring_seconds))
+    mine = (JobRow.state == JobState.QUEUED.value, JobRow.project_id == queue.project_id, JobRow.pool == queue.pool)
+    query = select(func.count()).select_from(JobRow).where(*mine, young)
     return (await session.scalar(query)) or 0
 
 
 async def live_workers(session: Session, job_ids: Collection[str]) -> dict[str, str]:
     """Returns the worker of each job's live attempt, or of its last one where it has ended."""
-    query = select(Attempt.job_id, Attempt.worker_id).join(Job, and_(Job.id == Attempt.job_id, Job.attempt == Attempt.number))
-    return dict((await session.execute(query.where(Attempt.job_id.in_(job_ids)))).all())
+    query = select(AttemptRow.job_id, AttemptRow.worker_id).join(
+        JobRow, and_(JobRow.id == AttemptRow.job_id, JobRow.attempt == AttemptRow.number)
+    )
+    return dict((await session.execute(query.where(AttemptRow.job_id.in_(job_ids)))).all())
 
 
 async def seconds_until(session: Session, moments: Collection[datetime]) -> dict[datetime, float]:
@@ -292,12 +306,12 @@ async def seconds_until(session: Session, moments: Collection[datetime]) -> dict
     return {moment: max(0.0, (moment - present).total_seconds()) for moment in moments}
 
 
-async def set_history(session: Session, job: Job, history: History) -> None:
+async def set_history(session: Session, job: JobRow, history: History) -> None:
     """Notes the failures of a job so far."""
     values = {
         "infrastructure_failures": history.infrastructure_failures,
         "counted_failures": history.counted_failures,
         "quick_deaths": history.quick_deaths,
     }
-    await session.execute(update(Job).where(Job.id == job.id).values(**values).execution_options(synchronize_session=False))
+    await session.execute(update(JobRow).where(JobRow.id == job.id).values(**values).execution_options(synchronize_session=False))
     await session.refresh(job)

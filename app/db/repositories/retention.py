@@ -6,8 +6,8 @@ from sqlalchemy import CursorResult, Delete, delete, func, select
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.access import IdempotencyKey, LoginLink
-from app.db.models.events import Event
+from app.db.models.access import IdempotencyKeyRow, LoginLinkRow
+from app.db.models.events import EventRow
 
 _BATCH: Final = 10_000
 """Rows deleted at once, so that other writers do not wait long."""
@@ -15,18 +15,18 @@ _BATCH: Final = 10_000
 
 async def forget_answers(session: Session, seconds: float) -> int:
     """Deletes answers to repeated requests, and links, that are older than `seconds`; returns how many."""
-    answers = await _delete(session, delete(IdempotencyKey).where(IdempotencyKey.created_at < db_now(-seconds)))
-    return answers + await _delete(session, delete(LoginLink).where(LoginLink.expires_at < db_now(-seconds)))
+    answers = await _delete(session, delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < db_now(-seconds)))
+    return answers + await _delete(session, delete(LoginLinkRow).where(LoginLinkRow.expires_at < db_now(-seconds)))
 
 
 async def forget_events(session: Session, seconds: float) -> int:
     """Deletes the oldest events that are older than `seconds`, at most some thousands at once; returns how many. The newest one stays."""
-    first = await session.scalar(select(func.min(Event.id)))
-    last = await session.scalar(select(func.max(Event.id)))
+    first = await session.scalar(select(func.min(EventRow.id)))
+    last = await session.scalar(select(func.max(EventRow.id)))
     if first is None or last is None:
         return 0
-    old = (Event.id < min(first + _BATCH, last), Event.at < db_now(-seconds))
-    return await _delete(session, delete(Event).where(*old))
+    old = (EventRow.id < min(first + _BATCH, last), EventRow.at < db_now(-seconds))
+    return await _delete(session, delete(EventRow).where(*old))
 
 
 async def _delete(session: Session, statement: Delete) -> int:

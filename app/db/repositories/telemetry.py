@@ -8,42 +8,42 @@ from sqlalchemy import func, insert, select, tuple_, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.curves import Block, EpochStats, Evaluation, Series, TelemetryBatch
-from app.db.models.experiments import Run
-from app.db.models.logs import LogBlock
+from app.db.models.curves import BlockRow, EpochStatsRow, EvaluationRow, SeriesRow, TelemetryBatchRow
+from app.db.models.experiments import RunRow
+from app.db.models.logs import LogBlockRow
 from app.db.repositories.in_lists import cut
 
 SeriesKey = tuple[str, str]
 """Run and name."""
 
 
-async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, Run]:
+async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, RunRow]:
     """Returns runs, locked against other ingests and claims, always in the same order."""
-    query = select(Run).where(Run.id.in_(run_ids)).order_by(Run.id).with_for_update(key_share=True)
+    query = select(RunRow).where(RunRow.id.in_(run_ids)).order_by(RunRow.id).with_for_update(key_share=True)
     return {run.id: run for run in await session.scalars(query.execution_options(populate_existing=True))}
 
 
-async def batches_within(session: Session, attempt_id: str, first_seq: int, last_seq: int) -> Sequence[TelemetryBatch]:
+async def batches_within(session: Session, attempt_id: str, first_seq: int, last_seq: int) -> Sequence[TelemetryBatchRow]:
     """Returns the committed batches of an attempt that hold any of the records from `first_seq` to `last_seq`."""
-    query = select(TelemetryBatch).where(
-        TelemetryBatch.attempt_id == attempt_id, TelemetryBatch.first_seq <= last_seq, TelemetryBatch.last_seq >= first_seq
+    query = select(TelemetryBatchRow).where(
+        TelemetryBatchRow.attempt_id == attempt_id, TelemetryBatchRow.first_seq <= last_seq, TelemetryBatchRow.last_seq >= first_seq
     )
-    return (await session.scalars(query.order_by(TelemetryBatch.first_seq))).all()
+    return (await session.scalars(query.order_by(TelemetryBatchRow.first_seq))).all()
 
 
 async def last_received(session: Session, attempt_id: str) -> tuple[datetime | None, datetime]:
     """Returns when the attempt's latest batch arrived, and the time now, both by the database's clock."""
-    latest = select(TelemetryBatch.received_at).where(TelemetryBatch.attempt_id == attempt_id)
-    newest = latest.order_by(TelemetryBatch.first_seq.desc()).limit(1).scalar_subquery()
+    latest = select(TelemetryBatchRow.received_at).where(TelemetryBatchRow.attempt_id == attempt_id)
+    newest = latest.order_by(TelemetryBatchRow.first_seq.desc()).limit(1).scalar_subquery()
     received, now = (await session.execute(select(newest, db_now()))).one()
     return received, now
 
 
-async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, Series]:
+async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, SeriesRow]:
     """Returns the series that exist among `keys`."""
-    found: dict[SeriesKey, Series] = {}
+    found: dict[SeriesKey, SeriesRow] = {}
     for some in cut(keys):
-        query = select(Series).where(tuple_(Series.run_id, Series.name).in_(some))
+        query = select(SeriesRow).where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
         for row in await session.scalars(query.execution_options(populate_existing=True)):
             found[row.run_id, row.name] = row
     return found
@@ -51,43 +51,43 @@ async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKe
 
 async def count_series(session: Session, run_ids: Collection[str]) -> dict[str, int]:
     """Returns how many series each run has."""
-    query = select(Series.run_id, func.count()).where(Series.run_id.in_(run_ids)).group_by(Series.run_id)
+    query = select(SeriesRow.run_id, func.count()).where(SeriesRow.run_id.in_(run_ids)).group_by(SeriesRow.run_id)
     return dict((await session.execute(query)).all())
 
 
 async def add_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> list[int]:
     """Adds series; returns their ids in the same order."""
-    statement = insert(Series).returning(Series.id, sort_by_parameter_order=True)
+    statement = insert(SeriesRow).returning(SeriesRow.id, sort_by_parameter_order=True)
     return list(await session.scalars(statement, list(rows))) if rows else []
 
 
 async def update_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
     """Writes the summaries of series; each row has its `id`."""
     if rows:
-        await session.execute(update(Series), list(rows))
+        await session.execute(update(SeriesRow), list(rows))
 
 
 async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
     """Adds blocks, one per series; returns the id of each by its series. One statement, since databases need not answer in order."""
     if not rows:
         return {}
-    return dict((await session.execute(insert(Block).returning(Block.series_id, Block.id), list(rows))).all())
+    return dict((await session.execute(insert(BlockRow).returning(BlockRow.series_id, BlockRow.id), list(rows))).all())
 
 
 async def add_batch(session: Session, row: Mapping[str, Any]) -> None:
     """Adds the batch that accounts for all other rows."""
-    await session.execute(insert(TelemetryBatch), [dict(row)])
+    await session.execute(insert(TelemetryBatchRow), [dict(row)])
 
 
 async def add_stats(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
     """Adds statistics of epochs."""
     if rows:
-        await session.execute(insert(EpochStats), list(rows))
+        await session.execute(insert(EpochStatsRow), list(rows))
 
 
-async def add_evaluations(session: Session, rows: Sequence[Mapping[str, Any]]) -> Sequence[Evaluation]:
+async def add_evaluations(session: Session, rows: Sequence[Mapping[str, Any]]) -> Sequence[EvaluationRow]:
     """Adds evaluations; returns them in the same order."""
-    found = [Evaluation(**row) for row in rows]
+    found = [EvaluationRow(**row) for row in rows]
     session.add_all(found)
     await session.flush()
     return found
@@ -95,12 +95,12 @@ async def add_evaluations(session: Session, rows: Sequence[Mapping[str, Any]]) -
 
 async def log_end(session: Session, run_id: str) -> tuple[int, int]:
     """Returns the last line of a run's log and the bytes of all its lines."""
-    query = select(LogBlock.last_line, LogBlock.total_bytes).where(LogBlock.run_id == run_id)
-    row = (await session.execute(query.order_by(LogBlock.first_line.desc()).limit(1))).first()
+    query = select(LogBlockRow.last_line, LogBlockRow.total_bytes).where(LogBlockRow.run_id == run_id)
+    row = (await session.execute(query.order_by(LogBlockRow.first_line.desc()).limit(1))).first()
     return (0, 0) if row is None else (row[0], row[1])
 
 
 async def add_log(session: Session, row: Mapping[str, Any]) -> int:
     """Adds lines; returns the id of their block."""
-    found: int = (await session.execute(insert(LogBlock).returning(LogBlock.id), [dict(row)])).scalar_one()
+    found: int = (await session.execute(insert(LogBlockRow).returning(LogBlockRow.id), [dict(row)])).scalar_one()
     return found

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from app.db.clock import db_now
 from app.db.clock import now as database_now
 from app.db.engine import Session
-from app.db.models.uptime import ServerUptime
+from app.db.models.uptime import ServerUptimeRow
 from app.db.upsert import insert_new
 
 _ROW: Final = 1
@@ -25,14 +25,14 @@ class Uptime:
 
 async def read(session: Session) -> Uptime:
     """Returns the counter now."""
-    seconds = await session.scalar(select(ServerUptime.seconds).where(ServerUptime.id == _ROW))
+    seconds = await session.scalar(select(ServerUptimeRow.seconds).where(ServerUptimeRow.id == _ROW))
     return Uptime(await database_now(session), seconds or 0.0)
 
 
 async def count(session: Session, longest: float) -> None:
     """Adds the time since a server last counted, at most `longest` seconds: the rest of a longer gap no server was up."""
-    await session.execute(insert_new(session, ServerUptime, [{"id": _ROW, "seconds": 0.0, "counted_at": db_now()}]))
-    query = select(ServerUptime).where(ServerUptime.id == _ROW).execution_options(populate_existing=True)
+    await session.execute(insert_new(session, ServerUptimeRow, [{"id": _ROW, "seconds": 0.0, "counted_at": db_now()}]))
+    query = select(ServerUptimeRow).where(ServerUptimeRow.id == _ROW).execution_options(populate_existing=True)
     row = (await session.scalars(query.with_for_update())).one()
     present = await database_now(session)
     row.seconds += min(max((present - row.counted_at).total_seconds(), 0.0), longest)

@@ -8,8 +8,8 @@ from sqlalchemy import func, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.jobs import Attempt
-from app.db.models.workers import Worker
+from app.db.models.jobs import AttemptRow
+from app.db.models.workers import WorkerRow
 from app.db.repositories.attempts import LIVE
 from app.db.upsert import insert_new
 
@@ -28,42 +28,42 @@ class Offer:
 
 async def add(session: Session, row: dict[str, Any]) -> bool:
     """Adds a worker; `False` if the project has one of that name."""
-    return (await session.execute(insert_new(session, Worker, [row]).returning(Worker.id))).first() is not None
+    return (await session.execute(insert_new(session, WorkerRow, [row]).returning(WorkerRow.id))).first() is not None
 
 
-async def register_again(session: Session, worker: Worker, row: dict[str, Any]) -> None:
+async def register_again(session: Session, worker: WorkerRow, row: dict[str, Any]) -> None:
     """Brings a worker up to date with a new registration."""
     kept = {key: value for key, value in row.items() if key not in {"id", "project_id", "name", "created_by"}}
     kept |= {"draining": False, "registered_at": db_now(), "last_heartbeat_at": db_now()}
-    await session.execute(update(Worker).where(Worker.id == worker.id).values(**kept).execution_options(synchronize_session=False))
+    await session.execute(update(WorkerRow).where(WorkerRow.id == worker.id).values(**kept).execution_options(synchronize_session=False))
     await session.refresh(worker)
 
 
-async def named(session: Session, project_id: str, name: str) -> Worker:
+async def named(session: Session, project_id: str, name: str) -> WorkerRow:
     """Returns the project's worker of that name, locked until the transaction ends."""
-    query = select(Worker).where(Worker.project_id == project_id, Worker.name == name).execution_options(populate_existing=True)
+    query = select(WorkerRow).where(WorkerRow.project_id == project_id, WorkerRow.name == name).execution_options(populate_existing=True)
     return (await session.scalars(query.with_for_update())).one()
 
 
-async def forget_secret(session: Session, worker: Worker) -> None:
+async def forget_secret(session: Session, worker: WorkerRow) -> None:
     """Ends a worker's own secret."""
     worker.secret_hash = None
     await session.flush()
 
 
-async def get(session: Session, project_id: str, worker_id: str) -> Worker | None:
+async def get(session: Session, project_id: str, worker_id: str) -> WorkerRow | None:
     """Returns a worker of the project."""
-    query = select(Worker).where(Worker.project_id == project_id, Worker.id == worker_id).execution_options(populate_existing=True)
+    query = select(WorkerRow).where(WorkerRow.project_id == project_id, WorkerRow.id == worker_id).execution_options(populate_existing=True)
     return await session.scalar(query)
 
 
 async def touch(session: Session, worker_id: str) -> None:
     """Notes a sign of life."""
-    statement = update(Worker).where(Worker.id == worker_id).values(last_heartbeat_at=db_now())
+    statement = update(WorkerRow).where(WorkerRow.id == worker_id).values(last_heartbeat_at=db_now())
     await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def set_draining(session: Session, worker: Worker, *, draining: bool) -> None:
+async def set_draining(session: Session, worker: WorkerRow, *, draining: bool) -> None:
     """Lets a worker take no further jobs, or take them again."""
     worker.draining = draining
     await session.flush()
@@ -71,44 +71,49 @@ async def set_draining(session: Session, worker: Worker, *, draining: bool) -> N
 
 async def silence(session: Session, worker_ids: Collection[str]) -> dict[str, float]:
     """Returns for how many seconds workers were silent, by the database's clock."""
-    query = select(Worker.id, Worker.last_heartbeat_at, db_now()).where(Worker.id.in_(worker_ids))
+    query = select(WorkerRow.id, WorkerRow.last_heartbeat_at, db_now()).where(WorkerRow.id.in_(worker_ids))
     return {worker_id: (present - last).total_seconds() for worker_id, last, present in await session.execute(query)}
 
 
-async def all_of(session: Session, project_id: str) -> Sequence[Worker]:
+async def all_of(session: Session, project_id: str) -> Sequence[WorkerRow]:
     """Returns a project's workers by name."""
-    return (await session.scalars(select(Worker).where(Worker.project_id == project_id).order_by(Worker.name))).all()
+    return (await session.scalars(select(WorkerRow).where(WorkerRow.project_id == project_id).order_by(WorkerRow.name))).all()
 
 
-async def of_pool(session: Session, project_id: str, pool: str) -> Sequence[Worker]:
+async def of_pool(session: Session, project_id: str, pool: str) -> Sequence[WorkerRow]:
     """Returns all workers of a pool, the latest registration last."""
-    query = select(Worker).where(Worker.project_id == project_id, Worker.pool == pool)
-    return (await session.scalars(query.order_by(Worker.registered_at, Worker.id))).all()
+    query = select(WorkerRow).where(WorkerRow.project_id == project_id, WorkerRow.pool == pool)
+    return (await session.scalars(query.order_by(WorkerRow.registered_at, WorkerRow.id))).all()
 
 
 async def offers(session: Session, pools: Collection[str] | None = None) -> Sequence[Offer]:
     """Returns the workers that take jobs now: alive and not draining."""
-    live = select(func.count()).select_from(Attempt).where(Attempt.worker_id == Worker.id, Attempt.state.in_(LIVE)).scalar_subquery()
-    query = select(Worker.pool, Worker.project_id, Worker.slots, live, Worker.gpu_count, Worker.work_order_versions)
-    query = query.where(Worker.draining.is_(False), Worker.last_heartbeat_at > db_now(-Worker.silent_seconds))
+    live = (
+        select(func.count())
+        .select_from(AttemptRow)
+        .where(AttemptRow.worker_id == WorkerRow.id, AttemptRow.state.in_(LIVE))
+        .scalar_subquery()
+    )
+    query = select(WorkerRow.pool, WorkerRow.project_id, WorkerRow.slots, live, WorkerRow.gpu_count, WorkerRow.work_order_versions)
+    query = query.where(WorkerRow.draining.is_(False), WorkerRow.last_heartbeat_at > db_now(-WorkerRow.silent_seconds))
     if pools is not None:
-        query = query.where(Worker.pool.in_(pools))
+        query = query.where(WorkerRow.pool.in_(pools))
     rows = await session.execute(query)
     return [Offer(pool, owner, slots, busy, gpus, frozenset(versions)) for pool, owner, slots, busy, gpus, versions in rows]
 
 
 async def registered(session: Session, project_id: str) -> dict[str, int]:
     """Returns how many workers each pool of a project ever had."""
-    query = select(Worker.pool, func.count()).where(Worker.project_id == project_id).group_by(Worker.pool)
+    query = select(WorkerRow.pool, func.count()).where(WorkerRow.project_id == project_id).group_by(WorkerRow.pool)
     return dict((await session.execute(query)).all())
 
 
 async def names(session: Session, worker_ids: Collection[str]) -> dict[str, str]:
     """Returns the names of workers."""
-    rows = await session.execute(select(Worker.id, Worker.name).where(Worker.id.in_(worker_ids)))
+    rows = await session.execute(select(WorkerRow.id, WorkerRow.name).where(WorkerRow.id.in_(worker_ids)))
     return dict(rows.all())
 
 
-async def by_ids(session: Session, worker_ids: Collection[str]) -> Sequence[Worker]:
+async def by_ids(session: Session, worker_ids: Collection[str]) -> Sequence[WorkerRow]:
     """Returns workers by id."""
-    return (await session.scalars(select(Worker).where(Worker.id.in_(worker_ids)))).all()
+    return (await session.scalars(select(WorkerRow).where(WorkerRow.id.in_(worker_ids)))).all()

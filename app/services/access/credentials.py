@@ -13,8 +13,8 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from app.db.engine import Database, Session
-from app.db.models.access import LoginSession, Token
-from app.db.models.projects import Membership, Project, User
+from app.db.models.access import LoginSessionRow, TokenRow
+from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import access as rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnauthenticatedError
 from app.domain.paging import PageRequest, keyset
@@ -70,7 +70,7 @@ class Identity:
     csrf: str | None
 
 
-async def bootstrap(session: Session, project: str | None = None, admin: str | None = None) -> Membership:
+async def bootstrap(session: Session, project: str | None = None, admin: str | None = None) -> MembershipRow:
     """Returns the membership of an admin of a project, making both where they are missing. A new admin has no password.
 
     Args:
@@ -83,19 +83,19 @@ async def bootstrap(session: Session, project: str | None = None, admin: str | N
     """
     found = await (rows.first_project(session) if project is None else rows.project_by_name(session, project))
     if found is None:
-        found = Project(id=new_id("prj"), name=project or DEFAULT_PROJECT)
+        found = ProjectRow(id=new_id("prj"), name=project or DEFAULT_PROJECT)
         session.add(found)
         await session.flush()
     user = await rows.first_admin(session, found.id) if admin is None else None
     if user is None:
         user = await _admin_of(session, found, admin or DEFAULT_ADMIN)
-    return Membership(project_id=found.id, user_id=user.id, role="admin")
+    return MembershipRow(project_id=found.id, user_id=user.id, role="admin")
 
 
-async def _admin_of(session: Session, project: Project, name: str) -> User:
+async def _admin_of(session: Session, project: ProjectRow, name: str) -> UserRow:
     user = await rows.user_by_name(session, name)
     if user is None:
-        user = User(id=new_id("usr"), name=name)
+        user = UserRow(id=new_id("usr"), name=name)
         session.add(user)
         await session.flush()
         rows.audit(session, project.id, "daemon:bootstrap", "user.create", user.id)
@@ -103,7 +103,7 @@ async def _admin_of(session: Session, project: Project, name: str) -> User:
         raise ConflictError("user_disabled", f"The login of {name} is disabled. Name another user.")
     role = await rows.role(session, project.id, user.id)
     if role is None:
-        session.add(Membership(project_id=project.id, user_id=user.id, role="admin"))
+        session.add(MembershipRow(project_id=project.id, user_id=user.id, role="admin"))
         await session.flush()
         rows.audit(session, project.id, "daemon:bootstrap", "membership.create", user.id)
     elif role != "admin":
@@ -111,7 +111,7 @@ async def _admin_of(session: Session, project: Project, name: str) -> User:
     return user
 
 
-async def member(session: Session, user: str) -> Membership:
+async def member(session: Session, user: str) -> MembershipRow:
     """Returns the oldest membership of a person.
 
     Raises:
@@ -141,7 +141,7 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
     return replace(caller, derivation_key=derivation_key(secret))
 
 
-def _granted(token: Token, role: str) -> frozenset[Scope]:
+def _granted(token: TokenRow, role: str) -> frozenset[Scope]:
     """Returns what a token permits: no more than its person may by now; a worker's work does not depend on that."""
     return frozenset(Scope(scope) for scope in token.scopes) & (_ROLES[role] | {Scope.WORKER})
 
@@ -206,7 +206,7 @@ async def login(database: Database, request: LoginRequest) -> Login:
         return await _open_login(session, user.id, membership.project_id)
 
 
-async def make_link(session: Session, membership: Membership, seconds: float) -> str:
+async def make_link(session: Session, membership: MembershipRow, seconds: float) -> str:
     """Returns the code of a new one-time setup or login link."""
     code = new_secret("pll")
     await rows.insert_link(session, hash_secret(code), membership, seconds)
@@ -214,7 +214,7 @@ async def make_link(session: Session, membership: Membership, seconds: float) ->
     return code
 
 
-async def has_logged_in(session: Session, membership: Membership) -> bool:
+async def has_logged_in(session: Session, membership: MembershipRow) -> bool:
     """Returns whether the member ever logged a browser in."""
     return await rows.has_logged_in(session, membership.user_id)
 
@@ -289,7 +289,7 @@ async def issue_token(
     """
     secret = new_secret("plr")
     scopes = sorted({scope.value for scope in request.scopes})
-    token = Token(
+    token = TokenRow(
         id=new_id("tok"),
         project_id=project_id,
         user_id=user_id,
@@ -347,21 +347,21 @@ async def _open_login(session: Session, user_id: str, project_id: str) -> Login:
     if found is None:
         raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an admin.")
     secret = new_secret("pls")
-    opened = LoginSession(id=new_id("ses"), project_id=project_id, user_id=user_id, secret_hash=hash_secret(secret))
+    opened = LoginSessionRow(id=new_id("ses"), project_id=project_id, user_id=user_id, secret_hash=hash_secret(secret))
     session.add(opened)
     await session.flush()
     rows.audit(session, project_id, f"user:{user_id}", "login.open", opened.id)
     return Login(_principal(found, "cookie", _ROLES[found.role], session_id=opened.id), secret)
 
 
-async def _rename(session: Session, user: User, name: str) -> None:
+async def _rename(session: Session, user: UserRow, name: str) -> None:
     if await rows.user_by_name(session, name) is not None:
         raise ConflictError("name_taken", "Another user has this name. Choose another.", pointer="/user")
     user.name = name
     await session.flush()
 
 
-async def _set_password(session: Session, user: User, password: str) -> None:
+async def _set_password(session: Session, user: UserRow, password: str) -> None:
     if password.lower() in _COMMON or password.lower() == user.name.lower():
         raise InvalidError("weak_password", "This password is too easy to guess. Choose another.", pointer="/password")
     user.password_hash = await asyncio.to_thread(_PASSWORDS.hash, password)
@@ -391,11 +391,11 @@ def _principal(
     )
 
 
-async def _views(tokens: Sequence[Token]) -> list[TokenView]:
+async def _views(tokens: Sequence[TokenRow]) -> list[TokenView]:
     return [_view(token) for token in tokens]
 
 
-def _view(token: Token, secret: str | None = None) -> TokenView:
+def _view(token: TokenRow, secret: str | None = None) -> TokenView:
     return TokenView(
         id=token.id,
         parent_id=token.parent_id,

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from app.db.engine import Database, Session
-from app.db.models.artifacts import Artifact
+from app.db.models.artifacts import ArtifactRow
 from app.db.repositories import artifacts as rows
 from app.db.repositories import attempts as attempt_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
@@ -102,7 +102,7 @@ async def upload(database: Database, store: BlobStore, attempt_id: str, artifact
     return view(artifact)
 
 
-async def _keep(session: Session, attempt_id: str, artifact_id: str, received: Received) -> Artifact:
+async def _keep(session: Session, attempt_id: str, artifact_id: str, received: Received) -> ArtifactRow:
     artifact = await _expecting(session, attempt_id, artifact_id)
     row = {"id": received.blob_id, "project_id": artifact.project_id, "sha256": received.sha256, "size": received.size}
     artifact.blob_id = await rows.add_blob(session, row)
@@ -113,7 +113,7 @@ async def _keep(session: Session, attempt_id: str, artifact_id: str, received: R
     return artifact
 
 
-async def _expecting(session: Session, attempt_id: str, artifact_id: str) -> Artifact:
+async def _expecting(session: Session, attempt_id: str, artifact_id: str) -> ArtifactRow:
     await batches.open_writer(session, attempt_id)
     artifact = await rows.find(session, artifact_id, lock=True)
     if artifact is None or artifact.attempt_id != attempt_id:
@@ -137,7 +137,7 @@ async def content(session: Session, principal: Principal, artifact_id: str, stor
     return Content(view(artifact), store.path(artifact.blob_id))
 
 
-async def _is_input(session: Session, attempt_id: str, artifact: Artifact) -> bool:
+async def _is_input(session: Session, attempt_id: str, artifact: ArtifactRow) -> bool:
     attempt = await attempt_rows.get(session, attempt_id)
     if attempt is None or attempt.state not in attempt_rows.LIVE or not artifact.folder:
         return False
@@ -189,14 +189,14 @@ async def drop_unused(database: Database, store: BlobStore) -> int:
     return len(unused)
 
 
-def view(artifact: Artifact) -> ArtifactView:
+def view(artifact: ArtifactRow) -> ArtifactView:
     """Returns the public form of an artifact."""
     columns = ("id", "run_id", "attempt_id", "name", "kind", "size", "sha256", "env_step", "created_at")
     values = {column: getattr(artifact, column) for column in columns}
     return ArtifactView(**values, snapshot_id=artifact.folder or None, stored=artifact.blob_id is not None)
 
 
-async def _views(found: Sequence[Artifact]) -> list[ArtifactView]:
+async def _views(found: Sequence[ArtifactRow]) -> list[ArtifactView]:
     return [view(artifact) for artifact in found]
 
 

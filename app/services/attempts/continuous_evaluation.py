@@ -6,8 +6,8 @@ Read by the attempt alone, with its own token. Nothing here changes a job: the a
 from typing import Literal
 
 from app.db.engine import Database, Session
-from app.db.models.jobs import AttemptRun, Job
-from app.db.models.snapshots import Snapshot
+from app.db.models.jobs import AttemptRunRow, JobRow
+from app.db.models.snapshots import SnapshotRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import jobs as job_rows
@@ -40,7 +40,7 @@ async def next_snapshot(database: Database, attempt_id: str, body: FollowRequest
         return answer.model_copy(update={"snapshot": await snapshots.reference(session, chosen)})
 
 
-async def _look(session: Session, attempt_id: str, body: FollowRequest, *, lock: bool = False) -> tuple[FollowAnswer, Snapshot | None]:
+async def _look(session: Session, attempt_id: str, body: FollowRequest, *, lock: bool = False) -> tuple[FollowAnswer, SnapshotRow | None]:
     job, carried = await _follower(session, attempt_id, body.run_id, lock=lock)
     # Asked before the snapshots: a training that is over by now has stored its last one.
     training = await training_state(session, body.run_id)
@@ -55,7 +55,7 @@ async def _look(session: Session, attempt_id: str, body: FollowRequest, *, lock:
     return FollowAnswer(training=training, evaluated=count), chosen
 
 
-async def _follower(session: Session, attempt_id: str, run_id: str, *, lock: bool) -> tuple[Job, AttemptRun]:
+async def _follower(session: Session, attempt_id: str, run_id: str, *, lock: bool) -> tuple[JobRow, AttemptRunRow]:
     attempt = await rows.get(session, attempt_id, lock=lock)
     job = None if attempt is None else await job_rows.by_id(session, attempt.job_id)
     if attempt is None or job is None:
@@ -78,7 +78,7 @@ async def training_state(session: Session, run_id: str) -> Literal["live", "wait
     return "live" if JobState(job.state) in LIVE_JOB_STATES else "waiting"
 
 
-async def _hold(session: Session, carried: AttemptRun, chosen: Snapshot) -> Snapshot | None:
+async def _hold(session: Session, carried: AttemptRunRow, chosen: SnapshotRow) -> SnapshotRow | None:
     locked = await snapshot_rows.find(session, chosen.id, lock=True)
     if locked is None:
         return None

@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.db.engine import Session
-from app.db.models.jobs import Attempt, Job
+from app.db.models.jobs import AttemptRow, JobRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
@@ -22,7 +22,7 @@ from palestra.contract.states import AttemptState, Cause, JobState, Outcome, Res
 from palestra.contract.work_order import AttemptReport, Failure
 
 
-async def by_report(session: Session, job: Job, attempt: Attempt, report: AttemptReport) -> bool:
+async def by_report(session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport) -> bool:
     """Ends a live attempt as its report says; `False` if it had ended already."""
     values = {
         "outcome": report.outcome.value,
@@ -40,7 +40,7 @@ async def by_report(session: Session, job: Job, attempt: Attempt, report: Attemp
     return True
 
 
-async def _end_runs(session: Session, job: Job, attempt: Attempt, report: AttemptReport) -> None:
+async def _end_runs(session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport) -> None:
     """Notes which runs of a pack have ended for good; the others go on with the job."""
     carried = {run.run_id for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
     for end in report.runs:
@@ -83,13 +83,13 @@ async def as_expired(session: Session, attempt_id: str, silent_seconds: float, a
     return True
 
 
-async def _lock(session: Session, attempt_id: str) -> tuple[Job, Attempt] | None:
+async def _lock(session: Session, attempt_id: str) -> tuple[JobRow, AttemptRow] | None:
     attempt = await rows.get(session, attempt_id)
     job = None if attempt is None else await job_rows.by_id(session, attempt.job_id, lock=True)
     return None if attempt is None or job is None else (job, attempt)
 
 
-async def _follow(session: Session, job: Job, attempt: Attempt, actor: str, *, began: bool = True) -> None:
+async def _follow(session: Session, job: JobRow, attempt: AttemptRow, actor: str, *, began: bool = True) -> None:
     outcome, cause = Outcome(attempt.outcome or Outcome.LOST), Cause(attempt.cause or Cause.WORKER_LOST)
     verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
     await _stand_still(session, attempt)
@@ -103,7 +103,7 @@ async def _follow(session: Session, job: Job, attempt: Attempt, actor: str, *, b
     await tell_attempt(session, job, attempt)
 
 
-async def _has_begun(session: Session, job: Job, attempt: Attempt) -> bool:
+async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool:
     """Returns whether a training was paused or attempted before this attempt."""
     if not Schedule(job.schedule).writes_training_state:
         return False
@@ -111,7 +111,7 @@ async def _has_begun(session: Session, job: Job, attempt: Attempt) -> bool:
     return attempt.number > 1 or any(row.data.get("to") == JobState.PAUSED for row in moves)
 
 
-def _judge(job: Job, outcome: Outcome, cause: Cause, lived: float) -> Verdict:
+def _judge(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> Verdict:
     history = History(
         infrastructure_failures=job.infrastructure_failures, counted_failures=job.counted_failures, quick_deaths=job.quick_deaths
     )
@@ -122,12 +122,12 @@ def _judge(job: Job, outcome: Outcome, cause: Cause, lived: float) -> Verdict:
     return retry.judge(cause, lived, history, limits.max_attempts)
 
 
-def _lived(attempt: Attempt) -> float:
+def _lived(attempt: AttemptRow) -> float:
     last = attempt.renewed_at if attempt.cause == Cause.LEASE_EXPIRED else attempt.ended_at
     return 0.0 if last is None else max(0.0, (last - attempt.started_at).total_seconds())
 
 
-def _why(attempt: Attempt, actor: str, verdict: Verdict, outcome: Outcome, *, last: bool) -> Why:
+def _why(attempt: AttemptRow, actor: str, verdict: Verdict, outcome: Outcome, *, last: bool) -> Why:
     failure = None if attempt.failure is None else Failure.model_validate_json(canonical_json(attempt.failure))
     if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
         failure = Failure(message=endings.sentence(verdict.cause))
@@ -135,13 +135,13 @@ def _why(attempt: Attempt, actor: str, verdict: Verdict, outcome: Outcome, *, la
     return Why(actor=actor, cause=verdict.cause, failure=failure, delay=verdict.delay if last else 0.0, resume_quality=quality)
 
 
-async def _stand_still(session: Session, attempt: Attempt) -> None:
+async def _stand_still(session: Session, attempt: AttemptRow) -> None:
     for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]:
         if run.training:
             await experiment_rows.set_run(session, run.run_id, {"env_steps_per_second": None})
 
 
-async def tell_attempt(session: Session, job: Job, attempt: Attempt) -> None:
+async def tell_attempt(session: Session, job: JobRow, attempt: AttemptRow) -> None:
     """Registers the live message of a changed attempt."""
     (view,) = await views.attempt_views(session, [attempt])
     run_id = next(iter(view.fences)) if len(view.fences) == 1 else None

@@ -4,9 +4,9 @@ import hashlib
 from typing import Any, Final
 
 from app.db.engine import Session
-from app.db.models.experiments import Experiment, Run
-from app.db.models.jobs import Attempt, AttemptRun, Job
-from app.db.models.workers import Worker
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
+from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
@@ -79,7 +79,7 @@ async def claim(session: Session, principal: Principal, body: Claim, settings: S
 
 
 async def _answer(
-    session: Session, principal: Principal, job: Job, attempt: Attempt, orders: list[RunOrder], settings: Settings
+    session: Session, principal: Principal, job: JobRow, attempt: AttemptRow, orders: list[RunOrder], settings: Settings
 ) -> ClaimAnswer:
     return ClaimAnswer(
         work_order=await _work_order(session, job, attempt, orders),
@@ -89,7 +89,7 @@ async def _answer(
     )
 
 
-async def _worker(session: Session, principal: Principal, body: Claim) -> Worker:
+async def _worker(session: Session, principal: Principal, body: Claim) -> WorkerRow:
     check_own(principal, body.worker_id)
     worker = await worker_rows.get(session, principal.project_id, body.worker_id)
     if worker is None:
@@ -99,14 +99,14 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
     return worker
 
 
-async def _job(session: Session, principal: Principal, body: Claim) -> Job:
+async def _job(session: Session, principal: Principal, body: Claim) -> JobRow:
     job = await job_rows.get(session, principal.project_id, body.job_id, lock=True)
     if job is None:
         raise NotFoundError("job")
     return job
 
 
-async def _held(session: Session, principal: Principal, job: Job, body: Claim, settings: Settings) -> Attempt | None:
+async def _held(session: Session, principal: Principal, job: JobRow, body: Claim, settings: Settings) -> AttemptRow | None:
     """Returns the attempt that this very claim made before; `None` if it made none or a supervisor has it.
 
     Its lease begins anew.
@@ -124,7 +124,7 @@ def token_of(principal: Principal, attempt_id: str) -> str:
     return derive_secret("pla", principal.derivation_key, attempt_id)
 
 
-async def _check_claimable(session: Session, job: Job, body: Claim, worker: Worker) -> None:
+async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: WorkerRow) -> None:
     if worker.draining:
         raise ConflictError("worker_draining", "This worker takes no new jobs: it is being drained.")
     if job.state != JobState.QUEUED or body.expected_attempt != job.attempt + 1:
@@ -137,7 +137,7 @@ async def _check_claimable(session: Session, job: Job, body: Claim, worker: Work
         )
 
 
-async def _orders_again(session: Session, job: Job, attempt: Attempt) -> list[RunOrder]:
+async def _orders_again(session: Session, job: JobRow, attempt: AttemptRow) -> list[RunOrder]:
     carried = {row.run_id: row for row in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
     runs = [run for run in await experiment_rows.runs_of_job(session, job.id) if run.id in carried]
     if not Schedule(job.schedule).writes_training_state:
@@ -145,15 +145,15 @@ async def _orders_again(session: Session, job: Job, attempt: Attempt) -> list[Ru
     return [_training_order(run, carried[run.id].fence, await _resumed_from(session, carried[run.id])) for run in runs]
 
 
-async def _resumed_from(session: Session, carried: AttemptRun) -> SnapshotRef | None:
+async def _resumed_from(session: Session, carried: AttemptRunRow) -> SnapshotRef | None:
     return None if carried.snapshot_id is None else await snapshots.resolve(session, carried.run_id, carried.snapshot_id)
 
 
-def _training_order(run: Run, fence: int, snapshot: SnapshotRef | None) -> RunOrder:
+def _training_order(run: RunRow, fence: int, snapshot: SnapshotRef | None) -> RunOrder:
     return RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=fence, snapshot=snapshot)
 
 
-async def _run_orders(session: Session, job: Job, runs: list[Run]) -> list[RunOrder]:
+async def _run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> list[RunOrder]:
     if Schedule(job.schedule).writes_training_state:
         fences = await rows.raise_fences(session, [run.id for run in runs])
         afresh = job.afresh and job.attempt == 0
@@ -164,7 +164,7 @@ async def _run_orders(session: Session, job: Job, runs: list[Run]) -> list[RunOr
     return [await _reading_order(session, job, run, options) for run in runs]
 
 
-async def _reading_order(session: Session, job: Job, run: Run, options: EvaluateOptions) -> RunOrder:
+async def _reading_order(session: Session, job: JobRow, run: RunRow, options: EvaluateOptions) -> RunOrder:
     follows = Schedule(job.schedule).follows_training
     snapshot = None if follows else await snapshots.resolve(session, run.id, options.snapshot)
     return RunOrder(
@@ -190,13 +190,13 @@ def fresh_seed(job_id: str, run_id: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{job_id}/{run_id}".encode()).digest()[:4])
 
 
-async def _export_formats(session: Session, job: Job) -> tuple[Any, ...]:
+async def _export_formats(session: Session, job: JobRow) -> tuple[Any, ...]:
     if job.schedule != Schedule.EXPORT:
         return ()
     return views.definition_of(await _experiment(session, job)).export.formats or ("weights",)
 
 
-def _why_claim(worker: Worker, job: Job, orders: list[RunOrder]) -> Why:
+def _why_claim(worker: WorkerRow, job: JobRow, orders: list[RunOrder]) -> Why:
     training = Schedule(job.schedule).writes_training_state
     return Why(actor=f"worker:{worker.id}", resume_quality=_expected_quality(orders[0].snapshot) if training else None)
 
@@ -207,7 +207,7 @@ def _expected_quality(snapshot: SnapshotRef | None) -> ResumeQuality:
     return ResumeQuality.EXACT if snapshot.resume_exact else ResumeQuality.STATISTICAL
 
 
-async def _insert(session: Session, principal: Principal, job: Job, worker: Worker, body: Claim, settings: Settings) -> Attempt:
+async def _insert(session: Session, principal: Principal, job: JobRow, worker: WorkerRow, body: Claim, settings: Settings) -> AttemptRow:
     experiment = await _experiment(session, job)
     attempt_id = new_id("att")
     row = {
@@ -234,7 +234,7 @@ async def _insert(session: Session, principal: Principal, job: Job, worker: Work
     return attempt
 
 
-async def _carry(session: Session, job: Job, attempt: Attempt, orders: list[RunOrder]) -> None:
+async def _carry(session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]) -> None:
     training = Schedule(job.schedule).writes_training_state
     carried = [
         {
@@ -254,7 +254,7 @@ async def _carry(session: Session, job: Job, attempt: Attempt, orders: list[RunO
             await series.supersede(session, order.run_id)
 
 
-async def _work_order(session: Session, job: Job, attempt: Attempt, orders: list[RunOrder]) -> WorkOrder:
+async def _work_order(session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]) -> WorkOrder:
     experiment = await _experiment(session, job)
     document = {
         "attempt_id": attempt.id,
@@ -272,7 +272,7 @@ async def _work_order(session: Session, job: Job, attempt: Attempt, orders: list
     return WorkOrder.model_validate_json(canonical_json(document))
 
 
-async def _experiment(session: Session, job: Job) -> Experiment:
+async def _experiment(session: Session, job: JobRow) -> ExperimentRow:
     experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
     assert experiment is not None
     return experiment
@@ -325,7 +325,7 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
     return view
 
 
-async def _attempt(session: Session, attempt_id: str) -> Attempt:
+async def _attempt(session: Session, attempt_id: str) -> AttemptRow:
     attempt = await rows.get(session, attempt_id)
     if attempt is None:
         raise NotFoundError("attempt")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from app.db.engine import Database, Session
-from app.db.models.curves import Evaluation
+from app.db.models.curves import EvaluationRow
 from app.db.repositories import blocks as rows
 from app.db.repositories import events as event_rows
 from app.domain.errors import InvalidError, NotFoundError, TooLargeError
@@ -53,7 +53,7 @@ class _Read:
     """What the database held at the moment of the query."""
 
     blocks: Mapping[Key, Sequence[rows.StoredBlock]]
-    evaluations: Sequence[Evaluation]
+    evaluations: Sequence[EvaluationRow]
     histories: Mapping[str, Chain]
     finished: frozenset[str]
     """Runs that succeeded, of those in groups that carry values forward."""

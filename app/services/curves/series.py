@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from app.db.engine import Session
-from app.db.models.curves import Series
+from app.db.models.curves import SeriesRow
 from app.db.repositories import blocks as rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import telemetry as telemetry_rows
@@ -46,7 +46,7 @@ async def list_of_run(session: Session, principal: Principal, run_id: str, *, af
     return Page(items=shown[:limit], next_cursor=shown[limit - 1].name if len(shown) > limit else None)
 
 
-def _info(row: Series) -> SeriesInfo:
+def _info(row: SeriesRow) -> SeriesInfo:
     last = float(row.last_value)
     return SeriesInfo(name=row.name, points=row.points, nonfinite=row.nonfinite, last_env_step=row.last_env_step, last_value=last)
 

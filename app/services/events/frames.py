@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.db.engine import Session
-from app.db.models.curves import Block
-from app.db.models.events import Event
-from app.db.models.logs import LogBlock
+from app.db.models.curves import BlockRow
+from app.db.models.events import EventRow
+from app.db.models.logs import LogBlockRow
 from app.db.repositories import blocks as rows
 from app.metrics import blocks, logs
 from palestra.contract.telemetry import write_number
@@ -30,7 +30,7 @@ class LiveEvent:
     frame: bytes
 
 
-async def expand(session: Session, events: Sequence[Event]) -> list[LiveEvent]:
+async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent]:
     """Returns the events with their content. One whose block is gone, because its run was deleted, is left out."""
     points = await rows.by_ids(session, _named(events, POINTS))
     lines = await rows.logs_by_ids(session, _named(events, LOG))
@@ -45,11 +45,11 @@ def frame(event_id: int | None, kind: str, data: Mapping[str, Any]) -> bytes:
     return f"{head}event: {kind}\ndata: {text}\n\n".encode()
 
 
-def _named(events: Sequence[Event], kind: str) -> list[int]:
+def _named(events: Sequence[EventRow], kind: str) -> list[int]:
     return [event.data["block"] for event in events if event.type == kind]
 
 
-def _content(event: Event, points: Mapping[int, Block], lines: Mapping[int, LogBlock]) -> Mapping[str, Any] | None:
+def _content(event: EventRow, points: Mapping[int, BlockRow], lines: Mapping[int, LogBlockRow]) -> Mapping[str, Any] | None:
     if event.type == POINTS:
         block = points.get(event.data["block"])
         return None if block is None else _points(event.data["series"], block)
@@ -59,7 +59,7 @@ def _content(event: Event, points: Mapping[int, Block], lines: Mapping[int, LogB
     return event.data
 
 
-def _points(series: str, block: Block) -> dict[str, Any]:
+def _points(series: str, block: BlockRow) -> dict[str, Any]:
     columns = blocks.decode(block.content)
     return {
         "series": series,
@@ -73,7 +73,7 @@ def _points(series: str, block: Block) -> dict[str, Any]:
     }
 
 
-def log_content(block: LogBlock) -> dict[str, Any]:
+def log_content(block: LogBlockRow) -> dict[str, Any]:
     """Returns the lines of a block in the shape of the log's route."""
     lines = [
         {"n": block.first_line + i, "attempt_id": block.attempt_id, "stream": line.stream, "wall": line.wall, "text": line.text}
@@ -87,7 +87,7 @@ def numbers(values: list[float]) -> list[float | str]:
     return [value if math.isfinite(value) else write_number(value) for value in values]
 
 
-def _event(event: Event, data: Mapping[str, Any]) -> LiveEvent:
+def _event(event: EventRow, data: Mapping[str, Any]) -> LiveEvent:
     view = {
         "id": event.id,
         "type": event.type,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Final
 
 from app.db.engine import Session
-from app.db.models.experiments import Experiment, Run
+from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.repositories import audit
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
@@ -88,7 +88,7 @@ def _row(principal: Principal, submission: Submission) -> dict[str, object]:
     }
 
 
-async def _add_runs(session: Session, principal: Principal, experiment: Experiment, submission: Submission) -> list[Run]:
+async def _add_runs(session: Session, principal: Principal, experiment: ExperimentRow, submission: Submission) -> list[RunRow]:
     known = await rows.seeds_of(session, experiment)
     missing = [seed for seed in submission.options.seeds if seed not in known]
     if not missing:
@@ -98,14 +98,14 @@ async def _add_runs(session: Session, principal: Principal, experiment: Experime
     common = {**same, "submission_id": submission_id, "state": RunState.QUEUED.value}
     ids = sorted(new_id("run") for _ in missing)
     new = [{**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)]
-    added: list[Run] = []
+    added: list[RunRow] = []
     for first in range(0, len(new), _AT_ONCE):
         added += await rows.insert_runs(session, new[first : first + _AT_ONCE])
         await asyncio.sleep(0)
     return added
 
 
-async def _untrained(session: Session, experiment: Experiment, seeds: Collection[int], new: Collection[str]) -> list[Run]:
+async def _untrained(session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]) -> list[RunRow]:
     """Returns the runs of some seeds that were only tested so far: a submission trains them as if they were new."""
     known = [run for run in await rows.runs_of_seeds(session, experiment, seeds) if run.id not in new]
     trained = await job_rows.trained(session, [run.id for run in known])
@@ -157,19 +157,19 @@ async def archive(session: Session, principal: Principal, experiment_id: str, *,
     return await _detail(session, experiment)
 
 
-async def _find(session: Session, principal: Principal, experiment_id: str) -> Experiment:
+async def _find(session: Session, principal: Principal, experiment_id: str) -> ExperimentRow:
     experiment = await rows.get(session, principal.project_id, experiment_id)
     if experiment is None:
         raise NotFoundError("experiment")
     return experiment
 
 
-async def _detail(session: Session, experiment: Experiment) -> ExperimentDetail:
+async def _detail(session: Session, experiment: ExperimentRow) -> ExperimentDetail:
     (view,) = await views.experiment_views(session, [experiment])
     definition = views.definition_of(experiment)
     return ExperimentDetail(**dict(view), definition=definition, warnings=list(advice.warnings_of(definition, JobOptions())))
 
 
-def _audit(session: Session, principal: Principal, experiment: Experiment, action: str) -> None:
+def _audit(session: Session, principal: Principal, experiment: ExperimentRow, action: str) -> None:
     row = {"project_id": experiment.project_id, "actor": actor(principal), "action": action, "object_type": "experiment"}
     audit.append(session, {**row, "object_id": experiment.id, "data": {"definition_hash": experiment.definition_hash}})

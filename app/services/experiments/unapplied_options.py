@@ -4,8 +4,8 @@ from collections.abc import Collection
 from typing import Any
 
 from app.db.engine import Session
-from app.db.models.experiments import Experiment
-from app.db.models.jobs import Job
+from app.db.models.experiments import ExperimentRow
+from app.db.models.jobs import JobRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from palestra.contract.options import JobOptions
@@ -14,7 +14,7 @@ from palestra.contract.views import SubmissionWarning
 _MEMBERS = ("schedule", "pool", "priority", "resources", "limits")
 
 
-async def warnings_of(session: Session, experiment: Experiment, options: JobOptions, queued: Collection[str]) -> list[SubmissionWarning]:
+async def warnings_of(session: Session, experiment: ExperimentRow, options: JobOptions, queued: Collection[str]) -> list[SubmissionWarning]:
     """Returns a warning for each option that differs from that of a run which was there.
 
     Args:
@@ -35,7 +35,7 @@ async def warnings_of(session: Session, experiment: Experiment, options: JobOpti
     return [_told(where, *difference) for where, difference in found.items()]
 
 
-def _differences(job: Job, wanted: dict[str, Any]) -> list[tuple[tuple[str, ...], Any, Any]]:
+def _differences(job: JobRow, wanted: dict[str, Any]) -> list[tuple[tuple[str, ...], Any, Any]]:
     """Returns where a job's options differ from what is wanted: the place, what it has, and what is wanted."""
     pairs: list[tuple[tuple[str, ...], Any, Any]] = []
     for member in _MEMBERS:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.db.engine import Session
-from app.db.models.jobs import Job
+from app.db.models.jobs import JobRow
 from app.db.repositories import jobs as rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import workers as worker_rows
@@ -62,6 +62,6 @@ async def fail_hopeless(session: Session) -> int:
     return len(hopeless)
 
 
-async def _is_gone(session: Session, job: Job) -> bool:
+async def _is_gone(session: Session, job: JobRow) -> bool:
     snapshot = await snapshot_rows.find(session, str((job.evaluate or {})["snapshot"]))
     return snapshot is None or snapshot.state in {SnapshotState.DELETED, SnapshotState.SKIPPED}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.db.engine import QUEUE, Session, announce
-from app.db.models.experiments import Experiment, Run
-from app.db.models.jobs import Job, JobRun
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.jobs import JobRow, JobRunRow
 from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
@@ -39,7 +39,7 @@ class Why:
     resume_quality: ResumeQuality | None = None
 
 
-async def move(session: Session, job: Job, to: JobState, why: Why, *, claim: int | None = None) -> None:
+async def move(session: Session, job: JobRow, to: JobState, why: Why, *, claim: int | None = None) -> None:
     """Moves a job to another state.
 
     Args:
@@ -77,13 +77,13 @@ def _values(to: JobState, why: Why, claim: int | None) -> Mapping[str, Any]:
     return values
 
 
-def _audit(session: Session, job: Job, old: JobState, to: JobState, why: Why) -> None:
+def _audit(session: Session, job: JobRow, old: JobState, to: JobState, why: Why) -> None:
     change = {"from": old.value, "to": to.value, "attempt": job.attempt, "cause": why.cause, "reason": why.reason}
     row = {"project_id": job.project_id, "actor": why.actor, "action": "job.move", "object_type": "job", "object_id": job.id}
     audit.append(session, {**row, "data": {key: value for key, value in change.items() if value not in {None, ""}}})
 
 
-async def _derive_runs(session: Session, job: Job, why: Why) -> None:
+async def _derive_runs(session: Session, job: JobRow, why: Why) -> None:
     ended = await job_rows.ends(session, job.id)
     for run in await experiment_rows.runs_of_job(session, job.id):
         if run.job_id == job.id:
@@ -91,12 +91,12 @@ async def _derive_runs(session: Session, job: Job, why: Why) -> None:
             await experiment_rows.set_run(session, run.id, values)
 
 
-def _ended(end: JobRun) -> dict[str, Any]:
+def _ended(end: JobRunRow) -> dict[str, Any]:
     state = ended_run_state(Outcome(end.outcome or Outcome.SUCCEEDED))
     return {"state": state.value, "cause": end.cause, "failure": end.failure, "finished_at": end.ended_at}
 
 
-def derived(job: Job, run: Run, why: Why) -> dict[str, Any]:
+def derived(job: JobRow, run: RunRow, why: Why) -> dict[str, Any]:
     """Returns the columns of a run that follow from its latest training job."""
     quality = why.resume_quality.value if why.resume_quality is not None else run.resume_quality
     return {
@@ -109,7 +109,7 @@ def derived(job: Job, run: Run, why: Why) -> dict[str, Any]:
     }
 
 
-async def tell(session: Session, job: Job) -> None:
+async def tell(session: Session, job: JobRow) -> None:
     """Registers the live messages of a changed job, of the runs that it trains, and of their experiment."""
     await session.flush()
     await tell_jobs(session, [job])
@@ -120,20 +120,20 @@ async def tell(session: Session, job: Job) -> None:
             await tell_experiment(session, experiment)
 
 
-async def tell_jobs(session: Session, jobs: Sequence[Job]) -> None:
+async def tell_jobs(session: Session, jobs: Sequence[JobRow]) -> None:
     """Registers the live messages of changed jobs."""
     for row, view in zip(jobs, await views.job_views(session, jobs), strict=True):
         run_id = view.run_ids[0] if len(view.run_ids) == 1 else None
         event_log.record(session, "job", view, project_id=row.project_id, experiment_id=row.experiment_id, run_id=run_id, job_id=row.id)
 
 
-async def tell_runs(session: Session, runs: Sequence[Run]) -> None:
+async def tell_runs(session: Session, runs: Sequence[RunRow]) -> None:
     """Registers the live messages of changed runs."""
     for row, view in zip(runs, await views.run_views(session, runs), strict=True):
         event_log.record(session, "run", view, project_id=row.project_id, experiment_id=row.experiment_id, run_id=row.id, job_id=row.job_id)
 
 
-async def tell_experiment(session: Session, experiment: Experiment) -> None:
+async def tell_experiment(session: Session, experiment: ExperimentRow) -> None:
     """Registers the live message of a changed experiment."""
     (view,) = await views.experiment_views(session, [experiment])
     event_log.record(session, "experiment", view, project_id=experiment.project_id, experiment_id=experiment.id)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from app.db.engine import QUEUE, Session, announce
-from app.db.models.experiments import Experiment, Run
-from app.db.models.jobs import Job
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.jobs import JobRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as rows
 from app.db.repositories.jobs import JobFilter
@@ -40,7 +40,9 @@ _AT_ONCE: Final = 100
 _STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING})
 
 
-async def queue_training(session: Session, principal: Principal, experiment: Experiment, new: Sequence[Run], options: JobOptions) -> None:
+async def queue_training(
+    session: Session, principal: Principal, experiment: ExperimentRow, new: Sequence[RunRow], options: JobOptions
+) -> None:
     """Queues jobs for the runs of an experiment that are new, or were only tested so far: one for each run, or for each pack of them."""
     columns = _columns(principal, experiment.id, options, options.schedule)
     # Sorted, since ids of one millisecond have no order of their own: seeds are worked on in the order in which they were named.
@@ -55,7 +57,7 @@ async def _queue_packs(
     session: Session,
     principal: Principal,
     columns: dict[str, Any],
-    packs: Mapping[str, Sequence[Run]],
+    packs: Mapping[str, Sequence[RunRow]],
 ) -> None:
     carried = {job_id: [run.id for run in pack] for job_id, pack in packs.items()}
     queued = await rows.insert(session, [{**columns, "id": job_id} for job_id in packs], carried)
@@ -70,7 +72,7 @@ async def _queue_packs(
     await asyncio.sleep(0)
 
 
-def packs_of(runs: Sequence[Run], options: JobOptions, agent: str) -> list[Sequence[Run]]:
+def packs_of(runs: Sequence[RunRow], options: JobOptions, agent: str) -> list[Sequence[RunRow]]:
     """Returns the runs in packs, each of which one job works on.
 
     Args:
@@ -130,17 +132,17 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
     return await _view(session, job)
 
 
-async def _training_pool(session: Session, run: Run) -> str:
+async def _training_pool(session: Session, run: RunRow) -> str:
     """Returns the pool of the job whose state is the run's: its latest training, or a test before the first."""
     job = None if run.job_id is None else await rows.by_id(session, run.job_id)
     return "default" if job is None else job.pool
 
 
-async def _must_have_snapshot(session: Session, run: Run, schedule: Schedule) -> bool:
+async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule) -> bool:
     return not schedule.follows_training or await rows.unfinished_training(session, run.id) is None
 
 
-async def _lead(session: Session, principal: Principal, job: Job, run: Run) -> None:
+async def _lead(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
     """Makes a new job the one whose state is the run's; the times of a test before the first training are no part of the run's."""
     values = job_state.derived(job, run, Why(actor=actor(principal)))
     if run.fence == 0:
@@ -150,7 +152,7 @@ async def _lead(session: Session, principal: Principal, job: Job, run: Run) -> N
     await experiment_rows.set_run(session, run.id, {**values, "job_id": job.id})
 
 
-async def _check_idle(session: Session, run: Run) -> None:
+async def _check_idle(session: Session, run: RunRow) -> None:
     await experiment_rows.lock_run(session, run.id)
     busy = await rows.unfinished_training(session, run.id)
     if busy is not None:
@@ -175,7 +177,7 @@ def _columns(principal: Principal, experiment_id: str, options: JobOptions | Job
     }
 
 
-async def _tell_queued(session: Session, queued: Sequence[Job], changed: Sequence[Run]) -> None:
+async def _tell_queued(session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]) -> None:
     announce(session, QUEUE)
     await job_state.tell_jobs(session, queued)
     await job_state.tell_runs(session, changed)
@@ -229,7 +231,7 @@ async def resume(session: Session, principal: Principal, job_id: str, reason: st
     return await _view(session, job)
 
 
-async def _check_code(session: Session, job: Job, *, allow: bool) -> None:
+async def _check_code(session: Session, job: JobRow, *, allow: bool) -> None:
     if allow and not job.allow_code_change:
         job.allow_code_change = True
         await session.flush()
@@ -259,7 +261,7 @@ def _wish(principal: Principal, reason: str) -> Why:
     return Why(actor=actor(principal), cause=Cause.USER, reason=reason)
 
 
-async def find(session: Session, principal: Principal, job_id: str, *, lock: bool = False) -> Job:
+async def find(session: Session, principal: Principal, job_id: str, *, lock: bool = False) -> JobRow:
     """Returns the row of a job of the project.
 
     Raises:
@@ -271,6 +273,6 @@ async def find(session: Session, principal: Principal, job_id: str, *, lock: boo
     return job
 
 
-async def _view(session: Session, job: Job) -> JobView:
+async def _view(session: Session, job: JobRow) -> JobView:
     (view,) = await views.job_views(session, [job])
     return view

@@ -1,8 +1,8 @@
 """Retries: another job for a run whose latest training failed or was cancelled."""
 
 from app.db.engine import Session
-from app.db.models.experiments import Run
-from app.db.models.jobs import Job
+from app.db.models.experiments import RunRow
+from app.db.models.jobs import JobRow
 from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
@@ -51,7 +51,7 @@ async def retry(session: Session, principal: Principal, run_id: str, request: Re
     return view
 
 
-async def _latest(session: Session, run: Run) -> Job:
+async def _latest(session: Session, run: RunRow) -> JobRow:
     state = RunState(run.state)
     if state in _INSTEAD:
         raise ConflictError("not_failed", f"Only a run that failed or was cancelled is tried again. {_INSTEAD[state]}")
@@ -60,12 +60,12 @@ async def _latest(session: Session, run: Run) -> Job:
     return job
 
 
-def _same(job: Job) -> JobRequest:
+def _same(job: JobRow) -> JobRequest:
     names = ("schedule", "pool", "priority", "resources", "limits")
     return JobRequest.model_validate_json(canonical_json({name: getattr(job, name) for name in names}))
 
 
-def _audit(session: Session, principal: Principal, run: Run, view: JobView, request: RetryRequest) -> None:
+def _audit(session: Session, principal: Principal, run: RunRow, view: JobView, request: RetryRequest) -> None:
     audit.append(
         session,
         {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.db.engine import Session
-from app.db.models.curves import Evaluation
+from app.db.models.curves import EvaluationRow
 from app.db.repositories import evaluations as rows
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
@@ -34,5 +34,5 @@ async def list_of_run(
     return await pages.cut(found, request, keys, _views)
 
 
-async def _views(found: Sequence[Evaluation]) -> list[EvaluationView]:
+async def _views(found: Sequence[EvaluationRow]) -> list[EvaluationView]:
     return [views.evaluation_view(row) for row in found]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.db.engine import Session
-from app.db.models.experiments import Run
+from app.db.models.experiments import RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
@@ -31,7 +31,7 @@ async def list_runs(session: Session, principal: Principal, wanted: RunFilter, r
     return await pages.cut(found, request, keys, lambda shown: views.run_views(session, shown))
 
 
-async def find(session: Session, principal: Principal, run_id: str) -> Run:
+async def find(session: Session, principal: Principal, run_id: str) -> RunRow:
     """Returns the row of a run of the project.
 
     Raises:
@@ -72,7 +72,7 @@ async def provenance(session: Session, principal: Principal, run_id: str) -> Pro
     return ProvenanceView(run_id=run.id, experiment_id=run.experiment_id, seed=run.seed, submission=submitted, attempts=attempts)
 
 
-async def _attempts(session: Session, run: Run) -> list[dict[str, Any]]:
+async def _attempts(session: Session, run: RunRow) -> list[dict[str, Any]]:
     attempts = await rows.attempts_of_run(session, run.id)
     workers = {worker.id: worker for worker in await worker_rows.by_ids(session, {attempt.worker_id for attempt in attempts})}
     return [

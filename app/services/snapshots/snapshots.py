@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.db.engine import Session
-from app.db.models.artifacts import Artifact
-from app.db.models.experiments import Run
-from app.db.models.snapshots import Snapshot, SnapshotFile
+from app.db.models.artifacts import ArtifactRow
+from app.db.models.experiments import RunRow
+from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.repositories import artifacts as artifact_rows
 from app.db.repositories import snapshots as rows
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
@@ -29,7 +29,7 @@ from palestra.contract.work_order import SnapshotFileRef, SnapshotRef
 class Origin:
     """Who wrote a snapshot."""
 
-    run: Run
+    run: RunRow
     attempt_id: str
     fence: int
     seq: int
@@ -63,7 +63,7 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
     return await reference(session, best)
 
 
-async def reference(session: Session, snapshot: Snapshot) -> SnapshotRef:
+async def reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
     """Returns what a worker needs to download a verified snapshot."""
     files = tuple(
         SnapshotFileRef(name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id)
@@ -89,17 +89,17 @@ async def list_of_run(session: Session, principal: Principal, run_id: str, reque
     run = await runs.find(session, principal, run_id)
     keys = keyset(request, rows.COLUMNS)
 
-    async def shown(found: Sequence[Snapshot]) -> list[SnapshotView]:
+    async def shown(found: Sequence[SnapshotRow]) -> list[SnapshotView]:
         return await views(session, run.id, found)
 
     return await pages.cut(await rows.page(session, run.id, keys), request, keys, shown)
 
 
-async def views(session: Session, run_id: str, found: Sequence[Snapshot]) -> list[SnapshotView]:
+async def views(session: Session, run_id: str, found: Sequence[SnapshotRow]) -> list[SnapshotView]:
     """Returns the public form of some snapshots of a run."""
     verified = await rows.verified(session, run_id)
     newest, best = verified[0].id if verified else None, _best(verified)
-    files: dict[str, list[SnapshotFile]] = {snapshot.id: [] for snapshot in found}
+    files: dict[str, list[SnapshotFileRow]] = {snapshot.id: [] for snapshot in found}
     for file in await rows.files(session, list(files)):
         files[file.snapshot_id].append(file)
     return [
@@ -122,7 +122,7 @@ async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> 
     await _settle(session, origin.run, snapshot)
 
 
-async def file_stored(session: Session, run: Run, artifact: Artifact) -> None:
+async def file_stored(session: Session, run: RunRow, artifact: ArtifactRow) -> None:
     """Attaches a stored artifact to the snapshot that it belongs to; the last one makes the snapshot verified.
 
     The artifact may come before the snapshot's own record; it is attached then when that arrives.
@@ -133,19 +133,19 @@ async def file_stored(session: Session, run: Run, artifact: Artifact) -> None:
         await _settle(session, run, snapshot)
 
 
-async def expected_file(session: Session, snapshot_id: str, name: str) -> tuple[Snapshot | None, SnapshotFile | None]:
+async def expected_file(session: Session, snapshot_id: str, name: str) -> tuple[SnapshotRow | None, SnapshotFileRow | None]:
     """Returns a snapshot and one of its files, `None` for what is not known."""
     snapshot = await rows.find(session, snapshot_id)
     files = [] if snapshot is None else await rows.files(session, [snapshot_id])
     return snapshot, next((file for file in files if file.name == name), None)
 
 
-async def _attach(session: Session, snapshot: Snapshot, artifact: Artifact) -> None:
+async def _attach(session: Session, snapshot: SnapshotRow, artifact: ArtifactRow) -> None:
     if artifact.blob_id is not None and artifact.attempt_id == snapshot.attempt_id:
         await rows.attach(session, snapshot.id, artifact)
 
 
-async def _settle(session: Session, run: Run, snapshot: Snapshot) -> None:
+async def _settle(session: Session, run: RunRow, snapshot: SnapshotRow) -> None:
     if await rows.missing_files(session, snapshot.id) == 0:
         await rows.mark_verified(session, snapshot)
         await _retire(session, run)
@@ -159,14 +159,14 @@ async def leave_out_rest(session: Session, attempt_id: str) -> None:
         await _leave_out(session, run, [snapshot for snapshot in left if snapshot.run_id == run.id])
 
 
-async def _leave_out(session: Session, run: Run, unwanted: Sequence[Snapshot]) -> None:
+async def _leave_out(session: Session, run: RunRow, unwanted: Sequence[SnapshotRow]) -> None:
     for snapshot in unwanted:
         snapshot.state = SnapshotState.SKIPPED.value
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
     await _tell(session, run, unwanted)
 
 
-async def _retire(session: Session, run: Run) -> None:
+async def _retire(session: Session, run: RunRow) -> None:
     """Deletes the files of verified snapshots that the definition's rule does not keep. Called after a newer one was verified.
 
     A snapshot that is still to be uploaded, and would not be kept if it were stored now, is left out: its worker need not send it.
@@ -185,7 +185,7 @@ async def _retire(session: Session, run: Run) -> None:
     await _leave_out(session, run, [one for one in waiting if one.id not in kept(rows.newest_first([*stored, one]), rule)])
 
 
-def kept(verified: Sequence[Snapshot], rule: Retention) -> set[str]:
+def kept(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
     """Returns which verified snapshots to keep: the last ones of the history, the best one and the pinned ones.
 
     Args:
@@ -198,7 +198,7 @@ def kept(verified: Sequence[Snapshot], rule: Retention) -> set[str]:
     return {snapshot.id for snapshot in wanted} | {snapshot.id for snapshot in verified if snapshot.pinned}
 
 
-async def _tell(session: Session, run: Run, changed: Sequence[Snapshot]) -> None:
+async def _tell(session: Session, run: RunRow, changed: Sequence[SnapshotRow]) -> None:
     if changed:
         await session.flush()
     for view in await views(session, run.id, changed) if changed else []:
@@ -228,7 +228,7 @@ def _row(origin: Origin, record: SnapshotWritten) -> dict[str, object]:
     }
 
 
-def _view(snapshot: Snapshot, files: Sequence[SnapshotFile], *, newest: bool, best: bool) -> SnapshotView:
+def _view(snapshot: SnapshotRow, files: Sequence[SnapshotFileRow], *, newest: bool, best: bool) -> SnapshotView:
     columns = ("id", "run_id", "attempt_id", "env_step", "update", "episode", "fence", "resume_exact", "superseded", "size", "created_at")
     return SnapshotView(
         **{name: getattr(snapshot, name) for name in columns},
@@ -241,15 +241,15 @@ def _view(snapshot: Snapshot, files: Sequence[SnapshotFile], *, newest: bool, be
     )
 
 
-def _best(snapshots: Sequence[Snapshot]) -> Snapshot | None:
+def _best(snapshots: Sequence[SnapshotRow]) -> SnapshotRow | None:
     return max((snapshot for snapshot in snapshots if snapshot.score is not None), key=_rank, default=None)
 
 
-def _rank(snapshot: Snapshot) -> tuple[float, int, int]:
+def _rank(snapshot: SnapshotRow) -> tuple[float, int, int]:
     return (snapshot.score if snapshot.score is not None else float("-inf"), snapshot.env_step, snapshot.update)
 
 
-async def _by_id(session: Session, run_id: str, snapshot_id: str) -> Snapshot:
+async def _by_id(session: Session, run_id: str, snapshot_id: str) -> SnapshotRow:
     snapshot = await rows.find(session, snapshot_id)
     if snapshot is None or snapshot.run_id != run_id:
         raise NotFoundError("snapshot of this run")

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.db.engine import Session
-from app.db.models.curves import TelemetryBatch
-from app.db.models.experiments import Run
-from app.db.models.jobs import Attempt, AttemptRun
+from app.db.models.curves import TelemetryBatchRow
+from app.db.models.experiments import RunRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import telemetry as rows
 from app.domain.errors import ConflictError, DomainError, NotFoundError
 from app.metrics import records
 from app.metrics.records import Numbered
 from app.services.telemetry import record_rows, record_rules
-from palestra.contract.telemetry import Record
-from palestra.contract.telemetry import TelemetryBatch as Batch
+from palestra.contract.telemetry import Record, TelemetryBatch
 
 DIGEST_BYTES: Final = 16
 
@@ -30,11 +29,11 @@ class Delivery:
     """A batch as it arrived, with a digest of each record."""
 
     attempt_id: str
-    batch: Batch
+    batch: TelemetryBatch
     digests: bytes
 
     @classmethod
-    def of(cls, attempt_id: str, batch: Batch) -> "Delivery":
+    def of(cls, attempt_id: str, batch: TelemetryBatch) -> "Delivery":
         """Returns the delivery; takes the time of hashing outside of any transaction."""
         return cls(attempt_id, batch, b"".join(digest(record) for record in batch.records))
 
@@ -63,9 +62,9 @@ class Delivery:
 class Writer:
     """An attempt that may write now, its runs locked."""
 
-    attempt: Attempt
-    carried: Mapping[str, AttemptRun]
-    runs: Mapping[str, Run]
+    attempt: AttemptRow
+    carried: Mapping[str, AttemptRunRow]
+    runs: Mapping[str, RunRow]
 
 
 def digest(record: Record) -> bytes:
@@ -129,7 +128,7 @@ async def _check_repeats(session: Session, delivery: Delivery, acked: int) -> No
             )
 
 
-def _stored_digests(stored: TelemetryBatch, first: int, last: int) -> bytes:
+def _stored_digests(stored: TelemetryBatchRow, first: int, last: int) -> bytes:
     return stored.digests[(first - stored.first_seq) * DIGEST_BYTES : (last - stored.first_seq + 1) * DIGEST_BYTES]
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.db.engine import Session
-from app.db.models.curves import Series
-from app.db.models.experiments import Run
-from app.db.models.jobs import Attempt
+from app.db.models.curves import SeriesRow
+from app.db.models.experiments import RunRow
+from app.db.models.jobs import AttemptRow
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import telemetry as rows
 from app.domain.errors import InvalidError
@@ -37,8 +37,8 @@ _RATE_SECONDS: Final = 10.0
 class Target:
     """Where a batch's records of one run go."""
 
-    run: Run
-    attempt: Attempt
+    run: RunRow
+    attempt: AttemptRow
     fence: int
     first_seq: int
     """Number of the batch's first record that is new."""
@@ -82,7 +82,7 @@ async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) ->
             await _write_stats(session, target, content)
 
 
-def lift_progress(run: Run, progress: Progress, elapsed: float | None) -> None:
+def lift_progress(run: RunRow, progress: Progress, elapsed: float | None) -> None:
     """Writes how far a run is, and its speed as an average over about ten seconds.
 
     Args:
@@ -135,7 +135,7 @@ async def _add_series(session: Session, series: Mapping[rows.SeriesKey, tuple[Ta
     return dict(zip(series, await rows.add_series(session, new), strict=True))
 
 
-def _summary(row: Series, columns: Columns) -> dict[str, Any]:
+def _summary(row: SeriesRow, columns: Columns) -> dict[str, Any]:
     return {"id": row.id, **_totals(row.points, row.nonfinite, columns)}
 
 

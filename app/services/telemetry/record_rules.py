@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from app.db.models.jobs import AttemptRun
+from app.db.models.jobs import AttemptRunRow
 from app.domain.errors import ForbiddenError, InvalidError
 from app.metrics import records
 from app.metrics.records import SYSTEM_PREFIX, Numbered
@@ -14,7 +14,7 @@ MAX_FORMAT_VERSION: Final = 2**31 - 1
 """Largest version of a snapshot's format that its column holds."""
 
 
-def check(new: Sequence[Numbered], first_seq: int, carried: Mapping[str, AttemptRun]) -> None:
+def check(new: Sequence[Numbered], first_seq: int, carried: Mapping[str, AttemptRunRow]) -> None:
     """Checks the new records of a batch against what the attempt may write and what can be stored.
 
     Args:

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from app.db.engine import Session
-from app.db.models.curves import Evaluation
-from app.db.models.experiments import Experiment, Run
-from app.db.models.jobs import Attempt, Job
-from app.db.models.workers import Worker
+from app.db.models.curves import EvaluationRow
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.jobs import AttemptRow, JobRow
+from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
@@ -47,7 +47,7 @@ _FAILURES: Final = 5
 """Reasons of failure that an experiment's view names."""
 
 
-async def experiment_views(session: Session, rows: Sequence[Experiment]) -> list[ExperimentView]:
+async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> list[ExperimentView]:
     """Returns the views of experiments of one project."""
     if not rows:
         return []
@@ -77,7 +77,7 @@ async def _scores(session: Session, project_id: str, experiment_ids: Collection[
 
 
 def _experiment_view(
-    row: Experiment, counts: Mapping[RunState, int], scores: Sequence[float], *, failures: Sequence[FailedRuns], created_by: str
+    row: ExperimentRow, counts: Mapping[RunState, int], scores: Sequence[float], *, failures: Sequence[FailedRuns], created_by: str
 ) -> ExperimentView:
     return _view_of(
         ExperimentView,
@@ -93,7 +93,7 @@ def _experiment_view(
     )
 
 
-def _score_view(row: Experiment, scores: Sequence[float]) -> ScoreView | None:
+def _score_view(row: ExperimentRow, scores: Sequence[float]) -> ScoreView | None:
     if not scores:
         return None
     metric, values = None, scores
@@ -104,7 +104,7 @@ def _score_view(row: Experiment, scores: Sequence[float]) -> ScoreView | None:
     return ScoreView(runs=len(values), metric=metric, mean=statistics.fmean(values), stdev=spread, min=min(values), max=max(values))
 
 
-async def run_views(session: Session, rows: Sequence[Run]) -> list[RunView]:
+async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     """Returns the views of runs of one project."""
     if not rows:
         return []
@@ -123,10 +123,10 @@ async def run_views(session: Session, rows: Sequence[Run]) -> list[RunView]:
 
 
 def _run_view(
-    row: Run,
+    row: RunRow,
     loop: LoopSpec | SupervisedLoop,
-    latest: Evaluation | None,
-    best: Evaluation | None,
+    latest: EvaluationRow | None,
+    best: EvaluationRow | None,
     saved: tuple[int | None, int | None],
     backlog: Mapping[str, Any] | None,
 ) -> RunView:
@@ -157,7 +157,7 @@ def backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
     return BacklogView(**backlog.model_dump(), message=message)
 
 
-def _progress(row: Run, loop: LoopSpec | SupervisedLoop) -> ProgressView:
+def _progress(row: RunRow, loop: LoopSpec | SupervisedLoop) -> ProgressView:
     bounds: tuple[tuple[int, int | None], ...] = ((row.update, loop.updates),)
     if isinstance(loop, LoopSpec):
         bounds += ((row.env_step, loop.env_steps), (row.episode, loop.episodes))
@@ -171,14 +171,14 @@ def _progress(row: Run, loop: LoopSpec | SupervisedLoop) -> ProgressView:
     )
 
 
-def evaluation_view(row: Evaluation) -> EvaluationView:
+def evaluation_view(row: EvaluationRow) -> EvaluationView:
     """Returns the view of an evaluation."""
     record = telemetry.Evaluation.model_validate_json(row.body).model_dump(exclude={"run", "type", "snapshot_id"})
     columns = _columns(row, "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at")
     return _view_of(EvaluationView, {**record, "returns": list(record["returns"]), **columns})
 
 
-async def job_views(session: Session, rows: Sequence[Job]) -> list[JobView]:
+async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
     """Returns the views of jobs of one project."""
     if not rows:
         return []
@@ -208,7 +208,7 @@ async def job_views(session: Session, rows: Sequence[Job]) -> list[JobView]:
     ]
 
 
-async def _waiting(session: Session, queued: Sequence[Job]) -> tuple[dict[str, int], dict[str, str]]:
+async def _waiting(session: Session, queued: Sequence[JobRow]) -> tuple[dict[str, int], dict[str, str]]:
     if not queued:
         return {}, {}
     pools = {row.pool for row in queued}
@@ -248,7 +248,7 @@ async def pool_facts(session: Session, project_id: str, pools: Collection[str] |
     }
 
 
-async def attempt_views(session: Session, rows: Sequence[Attempt]) -> list[AttemptView]:
+async def attempt_views(session: Session, rows: Sequence[AttemptRow]) -> list[AttemptView]:
     """Returns the views of attempts."""
     if not rows:
         return []
@@ -270,7 +270,7 @@ async def attempt_views(session: Session, rows: Sequence[Attempt]) -> list[Attem
     ]
 
 
-async def worker_views(session: Session, rows: Sequence[Worker]) -> list[WorkerView]:
+async def worker_views(session: Session, rows: Sequence[WorkerRow]) -> list[WorkerView]:
     """Returns the views of workers."""
     if not rows:
         return []
@@ -291,7 +291,7 @@ async def worker_views(session: Session, rows: Sequence[Worker]) -> list[WorkerV
     ]
 
 
-def _slots(worker: Worker, live: Sequence[Attempt], carried: Mapping[str, Sequence[Any]]) -> list[SlotView]:
+def _slots(worker: WorkerRow, live: Sequence[AttemptRow], carried: Mapping[str, Sequence[Any]]) -> list[SlotView]:
     taken = {attempt.slot: attempt for attempt in live if attempt.state != AttemptState.ENDED}
     slots = []
     for index in range(max([worker.slots, *(slot + 1 for slot in taken)])):
@@ -301,7 +301,7 @@ def _slots(worker: Worker, live: Sequence[Attempt], carried: Mapping[str, Sequen
     return slots
 
 
-def definition_of(row: Experiment) -> Definition:
+def definition_of(row: ExperimentRow) -> Definition:
     """Returns an experiment's definition in the current schema."""
     return load_definition(row.definition)
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from app.db.engine import QUEUE, Session, announce
-from app.db.models.workers import Worker
+from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import audit
 from app.db.repositories import jobs as job_rows
@@ -69,7 +69,7 @@ async def register(session: Session, principal: Principal, body: Registration, s
     )
 
 
-async def _enrol(session: Session, principal: Principal, body: Registration, settings: Settings) -> tuple[Worker, str]:
+async def _enrol(session: Session, principal: Principal, body: Registration, settings: Settings) -> tuple[WorkerRow, str]:
     """Returns a new worker with its secret, or the one whose name is free again."""
     label = f"{body.name} {body.enrolment}"
     secret = new_secret("plw") if body.enrolment is None else derive_secret("plw", principal.derivation_key, label)
@@ -91,12 +91,12 @@ def _name_taken(settings: Settings) -> str:
     )
 
 
-async def _is_dead(session: Session, worker: Worker, settings: Settings) -> bool:
+async def _is_dead(session: Session, worker: WorkerRow, settings: Settings) -> bool:
     silent = (await rows.silence(session, [worker.id]))[worker.id]
     return silent > settings.reclaim_seconds and not await attempt_rows.live_on(session, [worker.id])
 
 
-async def _take_back(session: Session, principal: Principal, body: Registration, settings: Settings) -> Worker:
+async def _take_back(session: Session, principal: Principal, body: Registration, settings: Settings) -> WorkerRow:
     worker = await _find(session, principal, principal.worker_id or "")
     if worker.name != body.name:
         detail = f"This secret belongs to the worker {worker.name}. Enrol under another name with an enrolment token."
@@ -122,7 +122,7 @@ def _row(principal: Principal, body: Registration, settings: Settings) -> dict[s
     }
 
 
-async def _give_up_older_boots(session: Session, worker: Worker) -> None:
+async def _give_up_older_boots(session: Session, worker: WorkerRow) -> None:
     for attempt in await attempt_rows.live_on(session, [worker.id]):
         # An attempt that was uploading results left them on the disk: the worker takes it back, or the reaper gives it up.
         if attempt.boot_id != worker.boot_id and not (attempt.backlog or {}).get("delivering"):
@@ -154,7 +154,7 @@ async def heartbeat(
     return WorkerHeartbeatAnswer(order="drain" if worker.draining else "continue")
 
 
-async def _give_up_unknown(session: Session, worker: Worker, body: WorkerHeartbeat, settings: Settings) -> None:
+async def _give_up_unknown(session: Session, worker: WorkerRow, body: WorkerHeartbeat, settings: Settings) -> None:
     """Ends the attempts that the server counts on a worker and the worker does not know.
 
     A claim whose answer was lost leaves such an attempt. One that the worker is just claiming has its
@@ -199,7 +199,7 @@ async def forget(session: Session, principal: Principal, worker_id: str) -> Work
     return await _view(session, worker)
 
 
-async def tell(session: Session, worker: Worker) -> None:
+async def tell(session: Session, worker: WorkerRow) -> None:
     """Registers the live message of a changed worker."""
     event_log.record(session, "worker", await _view(session, worker), project_id=worker.project_id)
 
@@ -244,13 +244,13 @@ async def catalogue(session: Session, principal: Principal, pool: str) -> Catalo
     return await catalogues.get(session, principal, pool)
 
 
-async def _find(session: Session, principal: Principal, worker_id: str) -> Worker:
+async def _find(session: Session, principal: Principal, worker_id: str) -> WorkerRow:
     worker = await rows.get(session, principal.project_id, worker_id)
     if worker is None:
         raise NotFoundError("worker")
     return worker
 
 
-async def _view(session: Session, worker: Worker) -> WorkerView:
+async def _view(session: Session, worker: WorkerRow) -> WorkerView:
     (view,) = await views.worker_views(session, [worker])
     return view

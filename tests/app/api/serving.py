@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from sqlalchemy import func, select
 
 from app.db.engine import Database
-from app.db.models import Base, Membership, Project, Run, Snapshot, Token, User
+from app.db.models import Base, MembershipRow, ProjectRow, RunRow, SnapshotRow, TokenRow, UserRow
 from app.domain.principal import Principal
 from app.main import create_app
 from app.services.access import credentials
@@ -53,7 +53,7 @@ class Served:
     async def browser(self) -> tuple[httpx.AsyncClient, str]:
         """Returns a client with a cookie login, and its CSRF token."""
         async with self.database.write() as session:
-            membership = Membership(project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin")
+            membership = MembershipRow(project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin")
             code = await credentials.make_link(session, membership, 3_600)
         client = self.client()
         self.app.state.login_rate = type(self.app.state.login_rate)()
@@ -98,7 +98,7 @@ async def _make_tokens(served: Served) -> None:
         revoked = await credentials.issue_token(session, world.project_id, world.admin.user_id, _request("revoked", "read submit admin"))
         served.tokens["revoked"] = revoked.secret or ""
         await credentials.revoke_token(session, world.admin, revoked.id)
-        expired = (await session.scalars(select(Token).where(Token.name == "expired"))).one()
+        expired = (await session.scalars(select(TokenRow).where(TokenRow.name == "expired"))).one()
         expired.expires_at = expired.created_at
         served.names["token"] = revoked.id
 
@@ -113,11 +113,11 @@ def _request(name: str, scopes: str) -> TokenRequest:
 
 async def _make_foreign(served: Served) -> None:
     """Another project with an experiment of its own, whose ids must look as if they did not exist."""
-    project, person = Project(id=new_id("prj"), name="elsewhere"), User(id=new_id("usr"), name="zoe")
+    project, person = ProjectRow(id=new_id("prj"), name="elsewhere"), UserRow(id=new_id("usr"), name="zoe")
     async with served.database.write() as session:
         session.add_all([project, person])
         await session.flush()
-        session.add(Membership(project_id=project.id, user_id=person.id, role="admin"))
+        session.add(MembershipRow(project_id=project.id, user_id=person.id, role="admin"))
         await session.flush()
         served.tokens["foreign"] = await _token(session, project.id, person.id, "foreign", "read submit admin")
         owner: Principal = principal(project, person, ALL)
@@ -169,6 +169,6 @@ async def _make_snapshots(served: Served) -> None:
     async with served.database.write() as session:
         for name, (run_id, state) in owners.items():
             names[f"{name}_snapshot"] = new_id("snp")
-            run = (await session.scalars(select(Run).where(Run.id == run_id))).one()
+            run = (await session.scalars(select(RunRow).where(RunRow.id == run_id))).one()
             owner = {"project_id": run.project_id, "experiment_id": run.experiment_id, "run_id": run.id}
-            session.add(Snapshot(id=names[f"{name}_snapshot"], state=state.value, **owner, **rest))
+            session.add(SnapshotRow(id=names[f"{name}_snapshot"], state=state.value, **owner, **rest))

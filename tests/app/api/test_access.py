@@ -11,7 +11,7 @@ from app.api.body import body_model
 from app.api.limits import AccountRate, LoginRate
 from app.api.openapi import need_of
 from app.api.query import dependants
-from app.db.models.projects import Membership
+from app.db.models.projects import MembershipRow
 from app.main import create_app
 from app.services.access import credentials
 from app.settings import Settings
@@ -140,7 +140,7 @@ async def test_the_login_page_is_told_whether_a_password_can_let_anybody_in(data
     async with serve(database_url, tmp_path) as served, served.client() as client:
         assert (await client.get("/api/v1/session:options")).json() == {"password": False}
         async with served.database.write() as session:
-            membership = Membership(project_id=served.world.project_id, user_id=served.world.admin.user_id, role="admin")
+            membership = MembershipRow(project_id=served.world.project_id, user_id=served.world.admin.user_id, role="admin")
             code = await credentials.make_link(session, membership, 3_600)
         body = {"code": code, "password": "a long enough one"}
         assert (await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})).status_code == 201
@@ -158,14 +158,14 @@ async def test_a_login_ends_with_its_session_and_its_link_works_once(shared: Ser
 async def test_secrets_are_stored_as_hashes_only(shared: Served) -> None:
     from sqlalchemy import select
 
-    from app.db.models import Attempt, LoginSession, Token
+    from app.db.models import AttemptRow, LoginSessionRow, TokenRow
 
     client, _ = await shared.browser()
     cookie = client.cookies["palestra_session"]
     await client.aclose()
     async with shared.database.read() as session:
-        stored = [*await session.scalars(select(Token.secret_hash)), *await session.scalars(select(LoginSession.secret_hash))]
-        stored += [*await session.scalars(select(Attempt.token_hash))]
+        stored = [*await session.scalars(select(TokenRow.secret_hash)), *await session.scalars(select(LoginSessionRow.secret_hash))]
+        stored += [*await session.scalars(select(AttemptRow.token_hash))]
     assert all(len(text) == 64 and "_" not in text for text in stored)
     assert cookie not in stored
     assert not set(shared.tokens.values()) & set(stored)

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 from sqlalchemy import update
 
-from app.db.models import Attempt, Snapshot
+from app.db.models import AttemptRow, SnapshotRow
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.services.artifacts import artifacts
 from app.services.attempts import adoption, endings, leases
@@ -174,8 +174,8 @@ async def test_rows_that_older_versions_left_uploading_are_repaired_at_upgrade(
     storing.attempt_id, storing.seq = attempt, 0
     fresh = await storing.snapshot(200, upload=False)
     async with storing.database.write() as session:
-        await session.execute(update(Snapshot).where(Snapshot.id == left).values(state="uploading"))
-        assert await session.get(Attempt, attempt) is not None
+        await session.execute(update(SnapshotRow).where(SnapshotRow.id == left).values(state="uploading"))
+        assert await session.get(AttemptRow, attempt) is not None
     condition = _migration()._LEFT_BEHIND
     async with storing.database.write() as session:
         connection = await session.connection()

@@ -56,12 +56,12 @@ async def test_fifty_submissions_at_once_make_one_experiment_with_each_seed_once
 
 
 async def test_the_same_document_in_another_project_is_another_experiment(world: World, database: Database) -> None:
-    from app.db.models import Project, User
+    from app.db.models import ProjectRow, UserRow
     from palestra.contract.names import new_id
     from tests.support.world import ALL, principal
 
     await world.submit()
-    project, user = Project(id=new_id("prj"), name="other"), User(id=new_id("usr"), name="carl")
+    project, user = ProjectRow(id=new_id("prj"), name="other"), UserRow(id=new_id("usr"), name="carl")
     async with database.write() as session:
         session.add_all([project, user])
     stranger = principal(project, user, ALL)

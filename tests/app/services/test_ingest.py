@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from app.db.engine import Database
-from app.db.models import Block, EpochStats, Evaluation, Event, LogBlock, Run, Series, TelemetryBatch
+from app.db.models import BlockRow, EpochStatsRow, EvaluationRow, EventRow, LogBlockRow, RunRow, SeriesRow, TelemetryBatchRow
 from app.domain.errors import ConflictError, DomainError, ForbiddenError, InvalidError, UnavailableError
 from app.metrics import blocks
 from app.services.telemetry import batches
@@ -47,8 +47,10 @@ class Training:
 
     async def stored(self, name: str, *, run_id: str | None = None) -> list[float]:
         async with self.database.read() as session:
-            query = select(Block.content).join(Series, Series.id == Block.series_id)
-            query = query.where(Series.name == name, Series.run_id == (run_id or self.run_id)).order_by(Block.fence, Block.first_seq)
+            query = select(BlockRow.content).join(SeriesRow, SeriesRow.id == BlockRow.series_id)
+            query = query.where(SeriesRow.name == name, SeriesRow.run_id == (run_id or self.run_id)).order_by(
+                BlockRow.fence, BlockRow.first_seq
+            )
             return [value for content in await session.scalars(query) for value in blocks.decode(content).value.tolist()]
 
     async def count(self, model: Any) -> int:
@@ -85,14 +87,14 @@ async def test_every_kind_of_record_lands_where_it_belongs(training: Training) -
     assert await training.stored("episode/return") == [1.0, 2.0]
     assert await training.stored("episode/length") == [10.0, 10.0]
     assert await training.stored("system/cpu") == [0.5]
-    assert [await training.count(model) for model in (Evaluation, EpochStats, LogBlock, TelemetryBatch)] == [1, 1, 1, 1]
+    assert [await training.count(model) for model in (EvaluationRow, EpochStatsRow, LogBlockRow, TelemetryBatchRow)] == [1, 1, 1, 1]
     view = await training.world.run(run)
     assert (view.progress.env_step, view.progress.episode) == (30, 2)
     assert view.latest_evaluation is not None
     assert view.latest_evaluation.mean == 12.5
     assert view.attempts[0].acked_seq == 7
     async with training.database.read() as session:
-        kinds = [event.type for event in await session.scalars(select(Event).where(Event.run_id == run).order_by(Event.id))]
+        kinds = [event.type for event in await session.scalars(select(EventRow).where(EventRow.run_id == run).order_by(EventRow.id))]
     assert kinds[-8:] == ["points"] * 5 + ["log", "evaluation", "stats"]
 
 
@@ -178,11 +180,11 @@ async def test_the_curves_of_all_runs_of_a_pack_keep_to_themselves(
         (third, "y"): [],
     }
     async with database.read() as session:
-        block = select(Block.id, Series.run_id, Series.name).join(Series, Series.id == Block.series_id)
+        block = select(BlockRow.id, SeriesRow.run_id, SeriesRow.name).join(SeriesRow, SeriesRow.id == BlockRow.series_id)
         whose = {key: (run, name) for key, run, name in await session.execute(block)}
         told = [
             (event.data["block"], (event.run_id, event.data["series"]))
-            for event in await session.scalars(select(Event))
+            for event in await session.scalars(select(EventRow))
             if event.type == "points"
         ]
     assert len(told) == 6
@@ -199,7 +201,7 @@ async def test_points_with_the_name_of_an_episode_curve_lie_beside_the_episodes(
         1, [records.points(run, "episode/length", [1], [7]), records.episodes(run, [1, 2]), records.points(run, "episode/length", [3])]
     )
     async with training.database.read() as session:
-        (content,) = await session.scalars(select(Block.content).join(Series).where(Series.name == "episode/length"))
+        (content,) = await session.scalars(select(BlockRow.content).join(SeriesRow).where(SeriesRow.name == "episode/length"))
     columns = blocks.decode(content)
     assert columns.value[0] == 7
     assert columns.extra["env_index"].tolist()[0] == columns.extra["terminated"].tolist()[-1] == -1
@@ -229,7 +231,7 @@ async def test_a_full_log_says_so_once(training: Training, monkeypatch: pytest.M
     for seq in range(1, 6):
         await training.send(seq, [records.log(training.run_id, f"line {seq}")])
     async with training.database.read() as session:
-        ends = [block.last_line for block in await session.scalars(select(LogBlock).order_by(LogBlock.first_line))]
+        ends = [block.last_line for block in await session.scalars(select(LogBlockRow).order_by(LogBlockRow.first_line))]
     assert ends == [1, 2, 3]
 
 
@@ -237,7 +239,7 @@ async def test_the_speed_of_a_run_follows_its_batches(training: Training) -> Non
     for seq in range(1, 4):
         await training.send(seq, [records.points(training.run_id, "loss", [seq * 100])])
     async with training.database.read() as session:
-        run = (await session.scalars(select(Run).where(Run.id == training.run_id))).one()
+        run = (await session.scalars(select(RunRow).where(RunRow.id == training.run_id))).one()
     assert run.env_steps_per_second is not None
     assert run.env_steps_per_second > 0
 

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from app.db.engine import Database
-from app.db.models import AttemptRun
+from app.db.models import AttemptRunRow
 from app.domain.errors import ConflictError, DomainError, ForbiddenError, NotFoundError
 from app.domain.secrets import is_well_formed
 from app.services.attempts import endings
@@ -128,7 +128,7 @@ async def test_the_database_itself_refuses_a_second_live_training_attempt_of_a_r
     await world.submit(seeds=[1])
     other = next(found for found in await world.jobs() if found.id != job.id)
     second = (await world.claim(other.id, worker, slot=1)).work_order
-    row = AttemptRun(attempt_id=second.attempt_id, run_id=held.runs[0].run_id, fence=9, training=True, live_training=True)
+    row = AttemptRunRow(attempt_id=second.attempt_id, run_id=held.runs[0].run_id, fence=9, training=True, live_training=True)
     async with database.write() as session:
         session.add(row)
         with pytest.raises(Exception, match=r"(?i)unique"):
@@ -207,7 +207,7 @@ async def test_a_lease_that_lapsed_but_was_not_reclaimed_is_renewed(world: World
 
 
 async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(world: World, worker: str, database: Database) -> None:
-    from app.db.models import Attempt
+    from app.db.models import AttemptRow
 
     job = await world.one_job()
     attempt_id = (await world.start(job.id, worker)).work_order.attempt_id
@@ -215,7 +215,7 @@ async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(world: Worl
         await world.release(attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=3)
     assert (refused.value.code, refused.value.extra) == ("telemetry_missing", {"expected_seq": 1})
     async with database.write() as session:
-        attempt = await session.get(Attempt, attempt_id)
+        attempt = await session.get(AttemptRow, attempt_id)
         assert attempt is not None
         attempt.acked_seq = 3
     for _ in range(3):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.db.models.experiments import Run
+from app.db.models.experiments import RunRow
 from app.services.jobs.jobs import packs_of
 from palestra.contract.names import Schedule
 from palestra.contract.options import JobOptions, Resources
@@ -44,7 +44,7 @@ async def test_seeds_are_grouped_in_the_order_of_their_names(world: World, pack:
     [("auto", "reinforce", "train", [1] * 3), (2, "drqn", "train", [2, 1]), (2, "dqn", "test", [1] * 3)],
 )
 def test_what_cannot_be_packed_is_packed_where_somebody_says_so(pack: Any, agent: str, schedule: Schedule, sizes: list[int]) -> None:
-    runs = [Run(id=str(seed), seed=seed) for seed in range(3)]
+    runs = [RunRow(id=str(seed), seed=seed) for seed in range(3)]
     options = JobOptions(schedule=Schedule(schedule), resources=Resources(pack=pack))
     assert [len(one) for one in packs_of(runs, options, agent)] == sizes
 

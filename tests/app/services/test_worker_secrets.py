@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db.models import Worker
+from app.db.models import WorkerRow
 from app.domain.errors import ConflictError, ForbiddenError
 from app.services.access import credentials
 from app.services.workers import workers
@@ -31,7 +31,7 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
     assert answer.secret is not None
     assert answer.secret.startswith("plw_")
     async with world.database.read() as session:
-        worker = await session.get(Worker, answer.worker_id)
+        worker = await session.get(WorkerRow, answer.worker_id)
     assert worker is not None
     assert worker.secret_hash is not None
     assert answer.secret not in worker.secret_hash

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from app.db.engine import Database
-from app.db.models import Block, Series
+from app.db.models import BlockRow, SeriesRow
 from app.db.repositories import attempts
 from app.domain.errors import ConflictError, InvalidError
 from app.metrics import blocks
@@ -58,9 +58,9 @@ async def _take(storing: Storing, job_id: str, *, slot: int) -> Storing:
 
 async def _values(storing: Storing, name: str) -> list[list[float]]:
     """Returns the values of a series of the first run, a list per stored block, in their order."""
-    query = select(Block.content).join(Series).where(Series.run_id == storing.run_id, Series.name == name)
+    query = select(BlockRow.content).join(SeriesRow).where(SeriesRow.run_id == storing.run_id, SeriesRow.name == name)
     async with storing.database.read() as session:
-        found = await session.scalars(query.order_by(Block.fence, Block.first_seq))
+        found = await session.scalars(query.order_by(BlockRow.fence, BlockRow.first_seq))
         return [blocks.decode(content).value.tolist() for content in found]
 
 
