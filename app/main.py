@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = load_settings(*_read_arguments(arguments))
         startup.check_address(settings)
-    except (SettingsError, startup.StartError) as error:
+    except (SettingsError, startup.ServerStartError) as error:
         return _fail(str(error), USAGE_ERROR)
     configure_logging(settings.log_level, settings.log_format)
     if os.geteuid() == 0:
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with startup.claimed(settings) as listener:
             asyncio.run(check_database(settings.database))
             return _serve(settings, listener)
-    except startup.StartError as error:
+    except startup.ServerStartError as error:
         return _fail(str(error), error.exit_code)
     except DatabaseStartError as error:
         return _fail(scrub_text(str(error)), START_ERROR)

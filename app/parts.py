@@ -13,7 +13,7 @@ from app.daemons import main as daemons
 from app.daemons import uptime
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
-from app.services.events.hub import Hub
+from app.services.events.hub import EventHub
 from app.services.storage import Storage
 from app.services.telemetry.group_commit import Intake
 from app.settings import Settings
@@ -30,7 +30,7 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     stack.push_async_callback(database.dispose)
     bus = make_bus(settings)
     database.listeners.append(lambda topics: publish_all(bus, topics))
-    hub = Hub(
+    hub = EventHub(
         database,
         bus,
         most=settings.sse_streams,

@@ -19,7 +19,7 @@ from app.settings import Settings
 _LISTENING: Final = "0A"
 
 
-class StartError(Exception):
+class ServerStartError(Exception):
     """The server cannot start; the message is one line."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
@@ -39,14 +39,14 @@ def check_address(settings: Settings) -> None:
     """Refuses to listen beyond this machine without a permit.
 
     Raises:
-        StartError: With the two ways to permit it.
+        ServerStartError: With the two ways to permit it.
     """
     if not settings.is_loopback and not settings.allow_remote:
         message = (
             f"refuses to listen on {settings.host}, which other machines reach: put a TLS proxy before 127.0.0.1 and set public_url, "
             "or permit it with --allow-remote (PALESTRA_ALLOW_REMOTE=true)"
         )
-        raise StartError(message, 2)
+        raise ServerStartError(message, 2)
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def claimed(settings: Settings) -> Iterator[Listener]:
     """Holds the data directory, the SQLite file and the port for as long as the server runs.
 
     Raises:
-        StartError: If one of them is not to be had.
+        ServerStartError: If one of them is not to be had.
     """
     _make_directory(settings.data_dir)
     with _only_server(settings), _bind(settings.host, settings.port) as listener:
@@ -67,7 +67,7 @@ def _make_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StartError(f"cannot use the data directory {directory}: {error.strerror}") from None
+        raise ServerStartError(f"cannot use the data directory {directory}: {error.strerror}") from None
 
 
 @contextmanager
@@ -82,14 +82,16 @@ def _only_server(settings: Settings) -> Iterator[None]:
     try:
         handle: IO[str] = lock.open("a+", encoding="utf-8")
     except OSError as error:
-        raise StartError(f"cannot write beside the database {path}: {error.strerror}") from None
+        raise ServerStartError(f"cannot write beside the database {path}: {error.strerror}") from None
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             handle.seek(0)
             holder = handle.read().strip() or "unknown"
-            raise StartError(f"the database {path} is already open by pid {holder}: stop that server, or set another data_dir") from None
+            raise ServerStartError(
+                f"the database {path} is already open by pid {holder}: stop that server, or set another data_dir"
+            ) from None
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()
@@ -98,11 +100,11 @@ def _only_server(settings: Settings) -> Iterator[None]:
 
 def _check_file(path: Path) -> None:
     if path.is_dir():
-        raise StartError(f"the database {path} is a directory: name a file")
+        raise ServerStartError(f"the database {path} is a directory: name a file")
     if not path.parent.is_dir():
-        raise StartError(f"the directory of the database {path} does not exist: make it first")
+        raise ServerStartError(f"the directory of the database {path} does not exist: make it first")
     if path.exists() and not os.access(path, os.W_OK):
-        raise StartError(f"the database {path} is read-only: make it writable for this user")
+        raise ServerStartError(f"the database {path} is read-only: make it writable for this user")
 
 
 def _bind(host: str, port: int) -> sockets.socket:
@@ -114,7 +116,7 @@ def _bind(host: str, port: int) -> sockets.socket:
         listener.listen(2_048)
     except OSError as error:
         listener.close()
-        raise StartError(_bind_problem(host, port, error), 2) from None
+        raise ServerStartError(_bind_problem(host, port, error), 2) from None
     listener.set_inheritable(False)
     return listener
 

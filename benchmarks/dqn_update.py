@@ -22,7 +22,7 @@ from palestra.contract.agents import DqnParameters
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import functional_gradient, runnable
 from workers.core.types import AgentContext
-from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.dqn import build
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 
@@ -33,12 +33,12 @@ def agent_of(hyper: DqnParameters, seed: int = 0) -> ReplayAgent:
     return build(hyper, AgentContext(spaces.Box(-1, 1, (4,), np.float32), spaces.Discrete(2), 8, seed))
 
 
-def batch_of(size: int) -> Batch:
+def batch_of(size: int) -> ReplayBatch:
     random = torch.randn(size, 4), torch.randint(2, (size,)), torch.ones(size), torch.randn(size, 4)
-    return Batch(*random, 0.99 * (torch.rand(size) > 0.05).float(), torch.ones(size), ())
+    return ReplayBatch(*random, 0.99 * (torch.rand(size) > 0.05).float(), torch.ones(size), ())
 
 
-def module_style(hyper: DqnParameters, batch: Batch, *, fused: bool) -> Callable[[], object]:
+def module_style(hyper: DqnParameters, batch: ReplayBatch, *, fused: bool) -> Callable[[], object]:
     layers: list[nn.Module] = []
     sizes = (4, *hyper.hidden_sizes, 2)
     for inputs, outputs in itertools.pairwise(sizes):
@@ -62,7 +62,7 @@ def module_style(hyper: DqnParameters, batch: Batch, *, fused: bool) -> Callable
     return update
 
 
-def stepper(update: Callable[..., Any], state: Any, batch: Batch) -> Callable[[], object]:
+def stepper(update: Callable[..., Any], state: Any, batch: ReplayBatch) -> Callable[[], object]:
     held = [state]
 
     def step() -> None:
@@ -71,13 +71,13 @@ def stepper(update: Callable[..., Any], state: Any, batch: Batch) -> Callable[[]
     return step
 
 
-def pure_style(hyper: DqnParameters, batch: Batch, *, compiled: bool) -> Callable[[], object]:
+def pure_style(hyper: DqnParameters, batch: ReplayBatch, *, compiled: bool) -> Callable[[], object]:
     agent = agent_of(hyper)
     update = runnable(agent.algorithm.update, mode="compiled" if compiled else "eager")
     return stepper(update, agent.learning_state, batch)
 
 
-def stacked_style(hyper: DqnParameters, batch: Batch, seeds: int) -> Callable[[], object]:
+def stacked_style(hyper: DqnParameters, batch: ReplayBatch, seeds: int) -> Callable[[], object]:
     agents = [agent_of(hyper, seed) for seed in range(seeds)]
     states = map_tensors(lambda *leaves: torch.stack(leaves), *(agent.learning_state for agent in agents))
     algorithm = agents[0].algorithm

@@ -35,9 +35,9 @@ from workers.entrypoints.async_training.shared_block import SharedBlock
 from workers.entrypoints.async_training.shared_parts import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
 from workers.entrypoints.async_training.training_process import ProcessControl
 from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
-from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, Evaluations
+from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, EvaluationRecorder
 from workers.entrypoints.functional_parts.interrupts import Interrupts
-from workers.entrypoints.functional_parts.log_recorder import LogLines
+from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
 from workers.entrypoints.trainer_parts.engine_parts import EpochBounds, KeptEpochs, LeavingHook
 from workers.estimators.training_services import Bound, Services
@@ -45,7 +45,7 @@ from workers.hooks.evaluation_hooks import SuccessScoreHook
 from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.supervised.learner import SessionBridge
-from workers.supervised.run_session import Session
+from workers.supervised.run_session import RunSession
 from workers.supervised.variables import Variables
 
 REPORT = LearnReport(1, (0.0,))
@@ -122,7 +122,7 @@ def trainer(iterations: int) -> Callable[[], object]:
 
 def estimator(iterations: int) -> Callable[[], object]:
     """`Estimator.train` and `Agent.train`, with a session without hooks."""
-    session = Session(Variables(0, "cpu"), (), "")
+    session = RunSession(Variables(0, "cpu"), (), "")
     services = Services()
     around = {"hooks": (SessionBridge(session),), "recorder": services.recorder, "control": services.control}
     return engine(iterations, learns=True, around=around, when={"budget": Bound(iterations), "epoch": None}).run
@@ -131,8 +131,8 @@ def estimator(iterations: int) -> Callable[[], object]:
 def functional_face(file: EpisodesFile) -> dict[str, Any]:
     """Returns what a call of `train_agent_with_evaluation` puts around the engine, with one step hook."""
     episodes = EpisodeCount(None)
-    log = LogLines(logging.getLogger(__name__), "", list, interval=10**9)
-    members = {"episodes": file, "log": log, "evaluations": Evaluations(list, episodes, None)}
+    log = LogRecorder(logging.getLogger(__name__), "", list, interval=10**9)
+    members = {"episodes": file, "log": log, "evaluations": EvaluationRecorder(list, episodes, None)}
     hooks = (episodes, StepHooks(None, None, [quiet(None)], 1), SuccessScoreHook(None))
     return {"hooks": hooks, "recorder": RecorderGroup(members), "control": Interrupts(10**9, time.monotonic)}
 

@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium.vector import SyncVectorEnv
 
 from benchmarks._report import aligned, machine
-from palestra.contract.envs import AtariPreprocessing, EnvSpec
+from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.rl.envs.env_sources import register_games
 from workers.rl.envs.factory import make_vector
 
@@ -56,7 +56,7 @@ def gymnasium_vector(name: str, num_envs: int) -> Stepped:
         yield num_envs
 
 
-def ours(spec: EnvSpec) -> Stepped:
+def ours(spec: EnvDefinition) -> Stepped:
     """Steps Palestra's vector and begins episodes by mask, each from a seed of its own."""
     vector = make_vector(spec)
     actions = drawn(vector.single_action_space, spec.num_envs)
@@ -86,8 +86,8 @@ def rate(stepped: Stepped, seconds: float) -> float:
             return steps / passed
 
 
-def game(way: Any, preprocessing: AtariPreprocessing) -> EnvSpec:
-    return EnvSpec(id=GAME, num_envs=GAMES, vectorization=way, preprocessing=preprocessing)
+def game(way: Any, preprocessing: AtariPreprocessing) -> EnvDefinition:
+    return EnvDefinition(id=GAME, num_envs=GAMES, vectorization=way, preprocessing=preprocessing)
 
 
 def main() -> None:
@@ -104,7 +104,7 @@ def main() -> None:
         contestants += [
             (what, "bare loop", lambda count=count: bare("CartPole-v1", count)),
             (what, "SyncVectorEnv", lambda count=count: gymnasium_vector("CartPole-v1", count)),
-            (what, "palestra", lambda count=count: ours(EnvSpec(id="CartPole-v1", num_envs=count))),
+            (what, "palestra", lambda count=count: ours(EnvDefinition(id="CartPole-v1", num_envs=count))),
         ]
     if not arguments.skip_games:
         for way in ("sync", "native"):

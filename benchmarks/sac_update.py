@@ -20,7 +20,7 @@ from benchmarks._peers.tasks import SacSettings
 from palestra.contract.agents import SacParameters
 from workers.acceleration.update_runner import runnable
 from workers.core.types import AgentContext
-from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.sac import build
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 
@@ -32,21 +32,23 @@ def agent_of(hyper: SacParameters, inputs: int, outputs: int) -> ReplayAgent:
     return build(hyper, AgentContext(observation, action, 1, 0))
 
 
-def batch_of(size: int, inputs: int, outputs: int) -> Batch:
+def batch_of(size: int, inputs: int, outputs: int) -> ReplayBatch:
     observation, successor = torch.randn(2, size, inputs)
     noise = torch.randn(2, size, outputs)
     discount = 0.99 * (torch.rand(size) > 0.05).float()
-    return Batch(observation, torch.rand(size, outputs) * 2 - 1, torch.randn(size), successor, discount, torch.ones(size), tuple(noise))
+    return ReplayBatch(
+        observation, torch.rand(size, outputs) * 2 - 1, torch.randn(size), successor, discount, torch.ones(size), tuple(noise)
+    )
 
 
-def module_style(hyper: SacParameters, batch: Batch) -> Callable[[], object]:
+def module_style(hyper: SacParameters, batch: ReplayBatch) -> Callable[[], object]:
     settings = SacSettings(batch=hyper.batch_size, hidden=hyper.hidden_sizes, learning_rate=hyper.learning_rate)
     learner = Learner(settings, batch.observation.shape[1], batch.action.shape[1])
     columns = [batch.observation, batch.action, batch.reward, batch.next_observation, (batch.discount == 0).float()]
     return lambda: learner.update(columns)
 
 
-def pure_style(hyper: SacParameters, batch: Batch, *, compiled: bool) -> Callable[[], object]:
+def pure_style(hyper: SacParameters, batch: ReplayBatch, *, compiled: bool) -> Callable[[], object]:
     agent = agent_of(hyper, batch.observation.shape[1], batch.action.shape[1])
     update, state = runnable(agent.algorithm.update, mode="compiled" if compiled else "eager"), [agent.learning_state]
 

@@ -28,7 +28,7 @@ options:
   seeds: [0, 1, 2]
 ```
 """
-ORDER = ("Submission", "RlDefinition", "SupervisedDefinition", "EnvSpec", "JobOptions", "Resources", "Limits")
+ORDER = ("Submission", "RlDefinition", "SupervisedDefinition", "EnvDefinition", "JobOptions", "Resources", "Limits")
 HIDDEN = {"JsonValue"}
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
-from app.api.errors import ApiError, invalid_document
+from app.api.errors import HttpProblemError, invalid_document
 from palestra.contract.documents import canonical_json
 from palestra.contract.strict_json import JsonError, check_json
 from palestra.contract.upgrade import UnsupportedSchemaError
@@ -81,9 +81,9 @@ def check_content_type(request: Request) -> None:
     media_type, _, parameters = request.headers.get("content-type", "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     if media_type.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
-        raise ApiError(415, "unsupported_media_type", "Send the body as `Content-Type: application/json` in UTF-8.")
+        raise HttpProblemError(415, "unsupported_media_type", "Send the body as `Content-Type: application/json` in UTF-8.")
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise ApiError(415, "compressed_body", "Send the body uncompressed: this server does not decompress requests.")
+        raise HttpProblemError(415, "compressed_body", "Send the body uncompressed: this server does not decompress requests.")
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
@@ -131,10 +131,10 @@ def parse(raw: bytes, model: type[Model], *, nul: bool = False, upgraded: Upgrad
         raise invalid_document(error, model) from None
 
 
-def _refused(status: int, code: str, message: str, where: str = "") -> ApiError:
+def _refused(status: int, code: str, message: str, where: str = "") -> HttpProblemError:
     sentence = f"{where or 'The body'} {message}." if status == 400 or not where else f"{where}: {message}."
-    return ApiError(status, code, sentence, errors=(FieldProblem(pointer=where, code=code, message=message),))
+    return HttpProblemError(status, code, sentence, errors=(FieldProblem(pointer=where, code=code, message=message),))
 
 
-def _too_large(limit: int) -> ApiError:
-    return ApiError(413, "too_large", f"The body is larger than {limit} bytes. Send less at once.", headers={"Connection": "close"})
+def _too_large(limit: int) -> HttpProblemError:
+    return HttpProblemError(413, "too_large", f"The body is larger than {limit} bytes. Send less at once.", headers={"Connection": "close"})

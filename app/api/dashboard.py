@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Res
 from starlette.types import Receive, Scope, Send
 
 from app.api.compression import coding_of
-from app.api.errors import ApiError, not_found, problem_response
+from app.api.errors import HttpProblemError, not_found, problem_response
 
 _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Palestra</title>
 <h1>Palestra</h1><p>The server runs, but the dashboard is not built. <code>make up</code> builds it; the API is at <code>/api/v1</code>.</p>
@@ -62,7 +62,9 @@ class Dashboard:
         if path == "/api" or path.startswith("/api/"):
             return problem_response(request, not_found("route"))
         if request.method not in {"GET", "HEAD"}:
-            refusal = ApiError(405, "method_not_allowed", "Use one of the methods in the Allow header.", headers={"Allow": "GET, HEAD"})
+            refusal = HttpProblemError(
+                405, "method_not_allowed", "Use one of the methods in the Allow header.", headers={"Allow": "GET, HEAD"}
+            )
             return problem_response(request, refusal)
         return self._asset(request, path) if path.startswith(_ASSETS) else self._page(request, path)
 
@@ -76,7 +78,7 @@ class Dashboard:
         index = self._find(_INDEX)
         known = (path in self._files and not path.endswith(_SUFFIXES)) or _PAGE.fullmatch(path) is not None
         if not known and "text/html" not in request.headers.get("accept", ""):
-            return problem_response(request, ApiError(404, "not_found", _NOTHING))
+            return problem_response(request, HttpProblemError(404, "not_found", _NOTHING))
         if index is None:
             return HTMLResponse(_MISSING, status_code=404, headers={"Cache-Control": "no-store"})
         shown = path if path in self._files else _INDEX

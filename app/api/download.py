@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from fastapi.responses import StreamingResponse
 
-from app.api.errors import ApiError
+from app.api.errors import HttpProblemError
 from palestra.contract.resources import ArtifactView
 
 CHUNK: Final = 262_144
@@ -48,7 +48,7 @@ def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -
     Several ranges, other units and nonsense are answered with everything, as the standard permits.
 
     Raises:
-        ApiError: 416 for a range that lies outside.
+        HttpProblemError: 416 for a range that lies outside.
     """
     match = _RANGE.fullmatch(header) if header is not None and len(header) <= _MAX_HEADER else None
     if match is None or match.group(1) == match.group(2) == "" or if_range not in {None, _etag(view)}:
@@ -60,7 +60,7 @@ def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -
     last = min(int(last_text), view.size - 1) if first_text and last_text else view.size - 1
     if first > last:
         message = f"The artifact has {view.size} bytes. Ask for a range within."
-        raise ApiError(416, "range_not_satisfiable", message, headers={"Content-Range": f"bytes */{view.size}"})
+        raise HttpProblemError(416, "range_not_satisfiable", message, headers={"Content-Range": f"bytes */{view.size}"})
     return Slice(first, last, view.size)
 
 

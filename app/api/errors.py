@@ -45,7 +45,7 @@ _SENTENCES: Final[Mapping[int, tuple[str, str]]] = {
 }
 
 
-class ApiError(Exception):
+class HttpProblemError(Exception):
     """A fault with the answer it shall have."""
 
     def __init__(
@@ -67,34 +67,34 @@ class ApiError(Exception):
         self.extra = extra
 
 
-def unauthenticated(detail: str = _SENTENCES[401][1]) -> ApiError:
+def unauthenticated(detail: str = _SENTENCES[401][1]) -> HttpProblemError:
     """Returns the answer to a request without a good credential."""
-    return ApiError(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="palestra"'})
+    return HttpProblemError(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="palestra"'})
 
 
-def forbidden(code: str, detail: str) -> ApiError:
+def forbidden(code: str, detail: str) -> HttpProblemError:
     """Returns the answer to a credential that does not permit the request."""
-    return ApiError(403, code, detail)
+    return HttpProblemError(403, code, detail)
 
 
-def not_found(what: str = "resource") -> ApiError:
+def not_found(what: str = "resource") -> HttpProblemError:
     """Returns the one answer for what does not exist and for what belongs to another project."""
-    return ApiError(404, "not_found", f"There is no such {what} in this project.")
+    return HttpProblemError(404, "not_found", f"There is no such {what} in this project.")
 
 
-def invalid(where: str, code: str, message: str, status: int = 422) -> ApiError:
+def invalid(where: str, code: str, message: str, status: int = 422) -> HttpProblemError:
     """Returns a refusal that points at one member of the body, or at one parameter (`where` without a leading slash)."""
     problem = FieldProblem(pointer=where, code=code, message=message)
-    return ApiError(status, code, _detail((problem,)), errors=(problem,))
+    return HttpProblemError(status, code, _detail((problem,)), errors=(problem,))
 
 
-def invalid_document(error: ValidationError, model: type[BaseModel]) -> ApiError:
+def invalid_document(error: ValidationError, model: type[BaseModel]) -> HttpProblemError:
     """Returns the refusal of a body that is JSON but not a `model`."""
     problems = explain(error, model)
-    return ApiError(422, "invalid_document", _detail(problems), errors=problems)
+    return HttpProblemError(422, "invalid_document", _detail(problems), errors=problems)
 
 
-def from_domain(error: DomainError) -> ApiError:
+def from_domain(error: DomainError) -> HttpProblemError:
     """Returns the answer for a refusal of a service."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 409)
     extra = dict(error.extra)
@@ -103,10 +103,10 @@ def from_domain(error: DomainError) -> ApiError:
         headers["WWW-Authenticate"] = 'Bearer realm="palestra"'
     problems = () if error.pointer is None else (FieldProblem(pointer=error.pointer, code=error.code, message=error.detail),)
     detail = _detail(problems) if problems and error.detail[:1].islower() else error.detail
-    return ApiError(status, error.code, detail, errors=problems, headers=headers, **extra)
+    return HttpProblemError(status, error.code, detail, errors=problems, headers=headers, **extra)
 
 
-def problem_response(request: Request, error: ApiError) -> Response:
+def problem_response(request: Request, error: HttpProblemError) -> Response:
     """Returns the answer for `error`."""
     body = Problem(
         type=f"urn:palestra:problem:{error.code}",
@@ -135,7 +135,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _on_api_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)
+    assert isinstance(error, HttpProblemError)
     return problem_response(request, error)
 
 
@@ -147,13 +147,13 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code, detail = _SENTENCES.get(error.status_code, ("error", _title(error.status_code) + "."))
-    return problem_response(request, ApiError(error.status_code, code, detail, headers=error.headers))
+    return problem_response(request, HttpProblemError(error.status_code, code, detail, headers=error.headers))
 
 
 async def _on_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     problems = tuple(_parameter_problem(details) for details in error.errors())
-    return problem_response(request, ApiError(422, "invalid_parameter", _detail(problems), errors=problems))
+    return problem_response(request, HttpProblemError(422, "invalid_parameter", _detail(problems), errors=problems))
 
 
 def _parameter_problem(details: Mapping[str, Any]) -> FieldProblem:
@@ -191,7 +191,7 @@ _STATUS: Final[Mapping[type[DomainError], int]] = {
 _Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 _HANDLERS: Final[Mapping[type[Exception], _Handler]] = {
-    ApiError: _on_api_error,
+    HttpProblemError: _on_api_error,
     DomainError: _on_domain_error,
     HTTPException: _on_http_exception,
     RequestValidationError: _on_parameters,

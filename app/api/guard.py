@@ -13,7 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.errors import ApiError, not_found, problem_response
+from app.api.errors import HttpProblemError, not_found, problem_response
 from palestra.contract.names import new_id
 
 _log = structlog.get_logger("palestra.api")
@@ -80,13 +80,15 @@ class Guard:
             if not started:
                 await problem_response(Request(scope), _crash())(scope, receive, guarded)
 
-    def _check_host(self, scope: Scope) -> ApiError | None:
+    def _check_host(self, scope: Scope) -> HttpProblemError | None:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
         match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
         if match is None:
-            return ApiError(400, "invalid_host", "Send exactly one valid Host header.")
+            return HttpProblemError(400, "invalid_host", "Send exactly one valid Host header.")
         if match["name"] not in self._host_names:
-            return ApiError(421, "misdirected", "This server does not answer for that host name. Add it to the setting allowed_hosts.")
+            return HttpProblemError(
+                421, "misdirected", "This server does not answer for that host name. Add it to the setting allowed_hosts."
+            )
         return None
 
     def _add_headers(self, scope: Scope, message: Message, request_id: str) -> None:
@@ -100,12 +102,12 @@ class Guard:
         headers["X-Request-ID"] = request_id
 
 
-def _check_nul(scope: Scope) -> ApiError | None:
+def _check_nul(scope: Scope) -> HttpProblemError | None:
     """No name holds the NUL character, and PostgreSQL takes none in any text."""
     if "\0" in scope["path"]:
         return not_found()
     if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
-        return ApiError(422, "nul_character", "The query must not contain the NUL character.")
+        return HttpProblemError(422, "nul_character", "The query must not contain the NUL character.")
     return None
 
 
@@ -114,5 +116,5 @@ def _request_id(scope: Mapping[str, Any]) -> str:
     return sent.decode() if _REQUEST_ID.fullmatch(sent) else new_id("aud").removeprefix("aud_")
 
 
-def _crash() -> ApiError:
-    return ApiError(500, "internal_error", "The server failed. Nothing was changed; its log has the request_id.")
+def _crash() -> HttpProblemError:
+    return HttpProblemError(500, "internal_error", "The server failed. Nothing was changed; its log has the request_id.")

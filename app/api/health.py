@@ -6,7 +6,7 @@ from typing import Literal
 from fastapi import APIRouter, Request
 
 from app.api.deps import database
-from app.api.errors import ApiError
+from app.api.errors import HttpProblemError
 from app.domain.errors import STORAGE_RETRY_SECONDS
 from palestra.contract.views import View
 
@@ -32,10 +32,10 @@ async def readyz(request: Request) -> Health:
         async with asyncio.timeout(5):
             await database(request).ping()
     except Exception:  # noqa: BLE001 - whatever the reason, the server is not ready
-        raise ApiError(503, "database_unavailable", "The database does not answer. Check its address and that it runs.") from None
+        raise HttpProblemError(503, "database_unavailable", "The database does not answer. Check its address and that it runs.") from None
     if not getattr(request.app.state, "ready", False):
-        raise ApiError(503, "starting", "The server is still starting. Try again in a moment.", headers={"Retry-After": "1"})
+        raise HttpProblemError(503, "starting", "The server is still starting. Try again in a moment.", headers={"Retry-After": "1"})
     full = await request.app.state.storage.fault()
     if full is not None:
-        raise ApiError(503, "storage_full", full, headers={"Retry-After": str(STORAGE_RETRY_SECONDS)})
+        raise HttpProblemError(503, "storage_full", full, headers={"Retry-After": str(STORAGE_RETRY_SECONDS)})
     return Health()

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from app.api.auth import CurrentPrincipal
 from app.api.deps import WriteSession
-from app.api.errors import ApiError
+from app.api.errors import HttpProblemError
 from app.db.engine import Session
 from app.domain.principal import Principal
 from app.services import idempotency
@@ -36,7 +36,7 @@ class Once:
         """Returns the answer of `change`, or of the request that carried this key before.
 
         Raises:
-            ApiError: 409 if the key was used for another request.
+            HttpProblemError: 409 if the key was used for another request.
         """
         if self.key is None:
             return _response(await change(), replayed=False)
@@ -55,7 +55,7 @@ def read_key(idempotency_key: KeyHeader = None) -> str | None:
     """Returns the request's key."""
     key = None if idempotency_key is None else idempotency_key.strip().strip('"')
     if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
-        raise ApiError(422, "invalid_idempotency_key", f"Idempotency-Key must be 1 to {MAX_KEY} visible ASCII characters.")
+        raise HttpProblemError(422, "invalid_idempotency_key", f"Idempotency-Key must be 1 to {MAX_KEY} visible ASCII characters.")
     return key
 
 

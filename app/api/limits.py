@@ -6,7 +6,7 @@ from typing import Final
 
 from fastapi import Request
 
-from app.api.errors import ApiError
+from app.api.errors import HttpProblemError
 from app.domain.networks import client_address, subscriber
 
 PER_MINUTE: Final = 10
@@ -101,4 +101,4 @@ def note_login(request: Request, account: str) -> None:
 def _refuse(wait: int) -> None:
     if wait:
         detail = f"Too many login attempts. Try again in {wait} s, or use a new link from `palestra login-link`."
-        raise ApiError(429, "too_many_logins", detail, headers={"Retry-After": str(wait)})
+        raise HttpProblemError(429, "too_many_logins", detail, headers={"Retry-After": str(wait)})

@@ -11,7 +11,7 @@ from typing import Any, Final, get_origin
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
 
-from app.api.errors import ApiError
+from app.api.errors import HttpProblemError
 from palestra.contract.problems import MAX_PROBLEMS, nearest, pointer
 from palestra.contract.views import FieldProblem
 
@@ -23,7 +23,7 @@ async def check_query(request: Request) -> None:
     """Refuses unknown query parameters, and several values where the route takes one: 422.
 
     Raises:
-        ApiError: With a problem per parameter, which names the nearest one that the route has.
+        HttpProblemError: With a problem per parameter, which names the nearest one that the route has.
     """
     if not request.url.query:
         return
@@ -34,7 +34,7 @@ async def check_query(request: Request) -> None:
     if problems:
         first = problems[0]
         detail = f"{first.pointer}: {first.message}."
-        raise ApiError(422, first.code, detail, errors=problems)
+        raise HttpProblemError(422, first.code, detail, errors=problems)
 
 
 def parameters_of(dependant: Dependant) -> dict[str, bool]:

@@ -10,7 +10,7 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from app.services.events.frames import frame
-from app.services.events.hub import Hub, ResyncError, Stream, Wish
+from app.services.events.hub import EventHub, EventSubscription, ResyncError, Wish
 
 PING_SECONDS: Final = 15.0
 SEND_SECONDS: Final = 20.0
@@ -45,7 +45,7 @@ class EventStream(Response):
 
     def __init__(
         self,
-        hub: Hub,
+        hub: EventHub,
         wish: Wish,
         *,
         user_id: str,
@@ -61,7 +61,7 @@ class EventStream(Response):
         self._after = after
         self._still_good = still_good
         self._room = contextlib.ExitStack()
-        self._stream: Stream | None = None
+        self._stream: EventSubscription | None = None
 
     def reserve(self) -> "EventStream":
         """Takes a place among the streams, before the answer begins.
@@ -92,7 +92,7 @@ class EventStream(Response):
         """The headers without a length, since the answer has none."""
         return [(name, value) for name, value in self.raw_headers if name != b"content-length"]
 
-    async def _send_all(self, stream: Stream, send: Send) -> None:
+    async def _send_all(self, stream: EventSubscription, send: Send) -> None:
         await _write(send, _OPENING)
         try:
             async for content in self._frames(stream):
@@ -101,7 +101,7 @@ class EventStream(Response):
             await _write(send, frame(None, "resync", {"reason": "load the history again"}))
         await _write(send, b"", last=True)
 
-    async def _frames(self, stream: Stream) -> AsyncIterator[bytes]:
+    async def _frames(self, stream: EventSubscription) -> AsyncIterator[bytes]:
         checked = time.monotonic()
         async for events in self._hub.events(stream, self._after, PING_SECONDS):
             if time.monotonic() - checked > RECHECK_SECONDS:
@@ -112,7 +112,7 @@ class EventStream(Response):
                 yield b"".join(event.frame for event in events) or _PING
 
 
-async def _until_gone(receive: Receive, stream: Stream) -> None:
+async def _until_gone(receive: Receive, stream: EventSubscription) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     stream.close()

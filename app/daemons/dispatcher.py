@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from app.db.engine import QUEUE, Database
 from app.services.jobs import dispatch_plan
-from app.services.jobs.dispatch_plan import Ready
+from app.services.jobs.dispatch_plan import ReadyJob
 from palestra.contract.names import RING_TASK, pool_queue
 from palestra.contract.work_order import Doorbell
 
@@ -33,7 +33,7 @@ class BellError(Exception):
 class Bell(Protocol):
     """Sends doorbells."""
 
-    def ring(self, job: Ready) -> None:
+    def ring(self, job: ReadyJob) -> None:
         """Sends the doorbell of a job.
 
         Raises:
@@ -63,7 +63,7 @@ class CeleryBell:
             },
         )
 
-    def ring(self, job: Ready) -> None:
+    def ring(self, job: ReadyJob) -> None:
         """Sends the doorbell of a job.
 
         Raises:
@@ -116,7 +116,7 @@ class Dispatcher:
         """
         async with self._database.read() as session:
             due = await dispatch_plan.plan(session, self._ring_seconds)
-        sent: list[Ready] = []
+        sent: list[ReadyJob] = []
         try:
             for job in due:
                 await asyncio.to_thread(self._bell.ring, job)
@@ -125,7 +125,7 @@ class Dispatcher:
             await self._note(sent)
         return len(sent)
 
-    async def _note(self, sent: list[Ready]) -> None:
+    async def _note(self, sent: list[ReadyJob]) -> None:
         if sent:
             async with self._database.write() as session:
                 await dispatch_plan.rung(session, sent)

@@ -24,7 +24,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RetryDecision:
     """What becomes of the job: queued again after `delay` seconds, or failed with `cause`."""
 
     requeue: bool
@@ -33,7 +33,7 @@ class Verdict:
     history: History
 
 
-def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: int) -> Verdict:
+def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: int) -> RetryDecision:
     """Returns what follows an attempt that ended with `cause`.
 
     Args:
@@ -51,12 +51,12 @@ def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: in
         quick_deaths=quick,
     )
     if quick >= QUICK_DEATHS:
-        return Verdict(requeue=False, delay=0, cause=Cause.POISON, history=after)
+        return RetryDecision(requeue=False, delay=0, cause=Cause.POISON, history=after)
     if infrastructure and after.infrastructure_failures < max_attempts:
-        return Verdict(requeue=True, delay=backoff(after.infrastructure_failures), cause=cause, history=after)
+        return RetryDecision(requeue=True, delay=backoff(after.infrastructure_failures), cause=cause, history=after)
     if counted and after.counted_failures == 1:
-        return Verdict(requeue=True, delay=FIRST_DELAY, cause=cause, history=after)
-    return Verdict(requeue=False, delay=0, cause=cause, history=after)
+        return RetryDecision(requeue=True, delay=FIRST_DELAY, cause=cause, history=after)
+    return RetryDecision(requeue=False, delay=0, cause=cause, history=after)
 
 
 def backoff(failures: int) -> float:

@@ -12,7 +12,7 @@ CUT: Final = "characters were cut from over-long lines"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StoredLogLine:
     """One line of a log, without its line break."""
 
     stream: Stream
@@ -25,12 +25,12 @@ class Line:
         return len(self.text.encode()) + 1
 
 
-def encode(lines: Sequence[Line]) -> bytes:
+def encode(lines: Sequence[StoredLogLine]) -> bytes:
     """Returns the stored form of `lines`."""
     rows = [[line.stream, line.wall, line.text] for line in lines]
     return zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 1)
 
 
-def decode(content: bytes) -> list[Line]:
+def decode(content: bytes) -> list[StoredLogLine]:
     """Returns stored lines."""
-    return [Line(stream, wall, text) for stream, wall, text in json.loads(zlib.decompress(content))]
+    return [StoredLogLine(stream, wall, text) for stream, wall, text in json.loads(zlib.decompress(content))]

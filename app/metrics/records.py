@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from app.metrics.blocks import Columns
-from app.metrics.logs import CUT, Line
+from app.metrics.logs import CUT, StoredLogLine
 from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import (
     Episodes,
+    EpochStatsRecord,
     Evaluation,
-    ExperimentStats,
     LogLines,
     Note,
     Points,
@@ -48,7 +48,7 @@ class Numbered(NamedTuple):
     record: Record
 
 
-class Progress(NamedTuple):
+class RunProgress(NamedTuple):
     """How far a run is."""
 
     env_step: int
@@ -61,11 +61,11 @@ class RunRecords:
     """What a batch brings for one run."""
 
     series: dict[str, Columns] = field(default_factory=dict)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[StoredLogLine] = field(default_factory=list)
     evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
-    stats: list[tuple[int, ExperimentStats]] = field(default_factory=list)
+    stats: list[tuple[int, EpochStatsRecord]] = field(default_factory=list)
     snapshots: list[tuple[int, SnapshotWritten]] = field(default_factory=list)
-    progress: Progress | None = None
+    progress: RunProgress | None = None
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ def sort(records: Iterable[Numbered]) -> dict[str, RunRecords]:
 def writes_training_state(record: Record) -> bool:
     """Returns whether only an attempt that holds its run's fence may send the record."""
     training_evaluation = isinstance(record, Evaluation) and record.snapshot_id is None and record.source is not EvaluationSource.TEST
-    return training_evaluation or isinstance(record, Points | Episodes | ExperimentStats | SnapshotWritten)
+    return training_evaluation or isinstance(record, Points | Episodes | EpochStatsRecord | SnapshotWritten)
 
 
 def _take(seq: int, record: Record, run: RunRecords, curves: dict[str, _Curve]) -> None:
@@ -130,7 +130,7 @@ def _take(seq: int, record: Record, run: RunRecords, curves: dict[str, _Curve]) 
                 curve.add(seq, Points.model_construct(**at), (value,))  # type: ignore[arg-type]
         case Evaluation():
             run.evaluations.append((seq, record))
-        case ExperimentStats():
+        case EpochStatsRecord():
             run.stats.append((seq, record))
         case SnapshotWritten():
             run.snapshots.append((seq, record))
@@ -144,28 +144,28 @@ def _take_episodes(seq: int, record: Episodes, curves: dict[str, _Curve]) -> Non
     curves.setdefault(EPISODE_LENGTH, _Curve()).add(seq, record, [float(length) for length in record.episode_length], extra)
 
 
-def _lines(record: LogLines | Note) -> Iterator[Line]:
+def _lines(record: LogLines | Note) -> Iterator[StoredLogLine]:
     if isinstance(record, Note):
-        yield Line("palestra", record.wall, f"{record.code}: {record.message}")
+        yield StoredLogLine("palestra", record.wall, f"{record.code}: {record.message}")
         return
-    yield from (Line(record.stream, record.wall, text) for text in record.lines)
+    yield from (StoredLogLine(record.stream, record.wall, text) for text in record.lines)
     if record.truncated:
-        yield Line("palestra", record.wall, f"{record.truncated} {CUT}")
+        yield StoredLogLine("palestra", record.wall, f"{record.truncated} {CUT}")
 
 
-def _reached(record: Record) -> Progress | None:
+def _reached(record: Record) -> RunProgress | None:
     match record:
         case Points() | Episodes():
-            return Progress(max(record.env_step), max(record.update), max(record.episode))
-        case ExperimentStats():
-            return Progress(record.total_env_steps, record.update, record.episode)
+            return RunProgress(max(record.env_step), max(record.update), max(record.episode))
+        case EpochStatsRecord():
+            return RunProgress(record.total_env_steps, record.update, record.episode)
         case Evaluation(snapshot_id=None) | SystemMetrics() | SnapshotWritten():
-            return Progress(record.env_step, record.update, record.episode)
+            return RunProgress(record.env_step, record.update, record.episode)
         case _:
             return None
 
 
-def _farther(one: Progress | None, other: Progress | None) -> Progress | None:
+def _farther(one: RunProgress | None, other: RunProgress | None) -> RunProgress | None:
     if one is None or other is None:
         return one or other
-    return Progress(max(one.env_step, other.env_step), max(one.update, other.update), max(one.episode, other.episode))
+    return RunProgress(max(one.env_step, other.env_step), max(one.update, other.update), max(one.episode, other.episode))

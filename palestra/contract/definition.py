@@ -20,7 +20,7 @@ from palestra.contract.code import ModuleCode as ModuleCode
 from palestra.contract.code import shown_code as shown_code
 from palestra.contract.code import with_environment as with_environment
 from palestra.contract.documents import Document, sha256_of
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from palestra.contract.names import ExportFormat, Name, SeriesName, StoredTitle, Text, slugify
 from palestra.contract.parameters import FreeParameters
 from palestra.contract.versions import oldest_form
@@ -44,7 +44,7 @@ class LoopSpec(Document):
     """Budget in finished episodes."""
 
     epoch_env_steps: StepCount = 1_000
-    """env_steps per epoch; ExperimentStats are emitted at every epoch's end."""
+    """env_steps per epoch; an EpochStatsRecord is sent at every epoch's end."""
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -173,7 +173,7 @@ class RlDefinition(Document):
     notes: Text = ""
     """Free text. Not part of the identity."""
 
-    env: EnvSpec
+    env: EnvDefinition
     agent: AgentParameters
     loop: LoopSpec
     evaluation: EvaluationSpec = EvaluationSpec()
@@ -228,7 +228,7 @@ class SupervisedLoop(Document):
     """Budget in optimiser steps, counted over the whole life of the run."""
 
     epoch_updates: StepCount = 1_000
-    """Updates per epoch; ExperimentStats are emitted at every epoch's end."""
+    """Updates per epoch; an EpochStatsRecord is sent at every epoch's end."""
 
 
 class SupervisedEvaluation(Document):

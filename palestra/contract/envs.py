@@ -40,7 +40,7 @@ class AtariPreprocessing(Document):
     """The agent learns from rewards clipped to [-1, 1]."""
 
 
-class EnvSpec(Document):
+class EnvDefinition(Document):
     """A Gymnasium environment and how many copies of it are stepped together."""
 
     id: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./:-]*$", examples=["CartPole-v1"])]

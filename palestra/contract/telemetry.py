@@ -136,7 +136,7 @@ class Evaluation(RunRecord):
     pass over the input as one episode: the return is the score (see `SupervisedEvaluation.goal`), the length the number of batches."""
 
 
-class ExperimentStats(RunRecord):
+class EpochStatsRecord(RunRecord):
     """Statistics of a run after an epoch (garage's ExperimentStats)."""
 
     type: Literal["experiment_stats"] = "experiment_stats"
@@ -212,7 +212,7 @@ class Note(RunRecord):
 
 
 Record = Annotated[
-    Points | Episodes | Evaluation | ExperimentStats | LogLines | SystemMetrics | SnapshotWritten | Note,
+    Points | Episodes | Evaluation | EpochStatsRecord | LogLines | SystemMetrics | SnapshotWritten | Note,
     Field(discriminator="type"),
 ]
 

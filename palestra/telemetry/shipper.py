@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Note
 from palestra.telemetry.spool import SpoolBatch, SpoolReader
-from palestra.telemetry.transport import Reply, Transport, Verdict
+from palestra.telemetry.transport import Reply, SendResult, Transport
 
 INTERVAL_SECONDS: Final = 0.1
 """Time between two looks at the spool."""
@@ -136,20 +136,20 @@ class Shipper:
 
     def _act(self, reply: Reply, batch: SpoolBatch) -> None:
         match reply.verdict:
-            case Verdict.ACKNOWLEDGED:
+            case SendResult.ACKNOWLEDGED:
                 self._on_acknowledged(reply.seq, batch)
-            case Verdict.REWIND:
+            case SendResult.REWIND:
                 self._on_rewind(reply)
-            case Verdict.STALE:
+            case SendResult.STALE:
                 raise StaleAttemptError(reply.reason)
-            case Verdict.LATER:
+            case SendResult.LATER:
                 self._on_later(reply)
             case _:
                 self._narrow(reply, batch)
 
     def _on_acknowledged(self, seq: int, batch: SpoolBatch) -> None:
         if seq < batch.first_seq - 1:
-            self._on_rewind(Reply(Verdict.REWIND, seq=seq + 1, reason=f"acknowledged only up to {seq}"))
+            self._on_rewind(Reply(SendResult.REWIND, seq=seq + 1, reason=f"acknowledged only up to {seq}"))
             return
         self.counts.batches += 1
         self.counts.records += min(seq, batch.last_seq) - batch.first_seq + 1
@@ -178,7 +178,7 @@ class Shipper:
             self._max_records = len(batch.payloads) // 2
             self._pause = 0.0
             return
-        if reply.verdict is Verdict.CONFLICT:
+        if reply.verdict is SendResult.CONFLICT:
             self.counts.conflicts += 1
             self._report(f"record {batch.first_seq} is stored with another content: {reply.reason}")
             self._acked, self._pause = batch.first_seq, 0.0

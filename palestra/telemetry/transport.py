@@ -13,7 +13,7 @@ import httpx
 from palestra.contract.telemetry import TelemetryAck
 
 
-class Verdict(Enum):
+class SendResult(Enum):
     """What an answer to a batch means."""
 
     ACKNOWLEDGED = auto()
@@ -35,7 +35,7 @@ class Verdict(Enum):
 class Reply:
     """The answer to a batch."""
 
-    verdict: Verdict
+    verdict: SendResult
     seq: int = 0
     """With `ACKNOWLEDGED` the last committed record, with `REWIND` the expected one."""
     wait: float = 0.0
@@ -94,7 +94,7 @@ class HttpTransport:
         try:
             answer = self._client.post(self._path, content=batch, headers={"Content-Type": "application/json"})
         except httpx.HTTPError as error:
-            return Reply(Verdict.LATER, reason=f"{type(error).__name__}: {error}")
+            return Reply(SendResult.LATER, reason=f"{type(error).__name__}: {error}")
         return interpret(answer)
 
 
@@ -105,14 +105,14 @@ def interpret(answer: httpx.Response) -> Reply:
     if answer.status_code == _OK:
         return _acknowledged(answer)
     if answer.status_code == _TOO_LARGE:
-        return Reply(Verdict.TOO_LARGE, reason=reason)
+        return Reply(SendResult.TOO_LARGE, reason=reason)
     if code and (answer.status_code in _REFUSED_STATUSES or code == _OTHER_RUN):
-        return Reply(Verdict.REFUSED, reason=reason)
+        return Reply(SendResult.REFUSED, reason=reason)
     if code and answer.status_code in _STALE_STATUSES:
-        return Reply(Verdict.STALE, reason=reason)
+        return Reply(SendResult.STALE, reason=reason)
     if code and answer.status_code == _CONFLICT:
         return _conflict(code, problem, reason)
-    return Reply(Verdict.LATER, wait=retry_after(answer), reason=reason)
+    return Reply(SendResult.LATER, wait=retry_after(answer), reason=reason)
 
 
 def read_problem(answer: httpx.Response) -> dict[str, Any]:
@@ -136,15 +136,15 @@ def retry_after(answer: httpx.Response) -> float:
 
 def _acknowledged(answer: httpx.Response) -> Reply:
     try:
-        return Reply(Verdict.ACKNOWLEDGED, seq=TelemetryAck.model_validate_json(answer.content).acked_seq)
+        return Reply(SendResult.ACKNOWLEDGED, seq=TelemetryAck.model_validate_json(answer.content).acked_seq)
     except ValueError:
-        return Reply(Verdict.LATER, reason="the answer is no acknowledgement: is there a proxy between?")
+        return Reply(SendResult.LATER, reason="the answer is no acknowledgement: is there a proxy between?")
 
 
 def _conflict(code: str, problem: dict[str, Any], reason: str) -> Reply:
     expected = problem.get("expected_seq")
     if code == "seq_gap" and isinstance(expected, int) and expected >= 1:
-        return Reply(Verdict.REWIND, seq=expected, reason=reason)
+        return Reply(SendResult.REWIND, seq=expected, reason=reason)
     if code == "seq_conflict":
-        return Reply(Verdict.CONFLICT, reason=reason)
-    return Reply(Verdict.STALE, reason=reason)
+        return Reply(SendResult.CONFLICT, reason=reason)
+    return Reply(SendResult.STALE, reason=reason)

@@ -19,7 +19,7 @@ from workers.estimators.estimator import Estimator
 from workers.estimators.memories import Memory
 from workers.estimators.run_config import RunConfig
 from workers.supervised.modes import Modes
-from workers.supervised.run_session import RunContext, RunValues, Session, SessionRunHook
+from workers.supervised.run_session import RunContext, RunSession, RunValues, SessionRunHook
 from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import explore, get_module, minimize
 
@@ -139,7 +139,7 @@ class TracingHook(SessionRunHook):
     def begin(self) -> None:
         self.events.append("begin")
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         self.events.append("session")
 
     def before_run(self, run_context: RunContext) -> None:
@@ -150,7 +150,7 @@ class TracingHook(SessionRunHook):
         self.steps.append(run_context.session.global_step)
         self.values.append(run_values)
 
-    def end(self, session: Session) -> None:
+    def end(self, session: RunSession) -> None:
         self.events.append("end")
 
     @property

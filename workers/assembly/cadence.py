@@ -8,7 +8,7 @@ from palestra.contract.names import Schedule
 from workers.core.protocols import Trigger
 from workers.core.types import Unit
 from workers.engine.budget import Budget
-from workers.engine.parts import Bounds, Cadence
+from workers.engine.parts import Cadence, StopBudget
 from workers.engine.triggers import Every
 
 _ROUNDS: Final = 10
@@ -39,7 +39,7 @@ def of_test(cadence: Cadence) -> Cadence:
     return replace(cadence, budget=budget, epoch=None, evaluation=None, final_evaluation=True, snapshot=None, save_best=False)
 
 
-def _round(budget: Bounds) -> int | Trigger:
+def _round(budget: StopBudget) -> int | Trigger:
     bounds = budget.bounds if isinstance(budget, Budget) else {}
     for unit in (Unit.ENV_STEPS, Unit.UPDATES):
         if unit in bounds:

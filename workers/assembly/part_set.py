@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from workers.core.protocols import Agent, Collector, Evaluator, Hook, OwnLoop
+from workers.core.protocols import Collector, Evaluator, Hook, OwnLoop, TrainableAgent
 from workers.core.types import CompileMode
 from workers.engine.parts import Cadence
 
@@ -20,7 +20,7 @@ class ClosableEvaluator(Evaluator, Protocol):
 class PartSet:
     """The parts that depend on the kind of definition."""
 
-    agent: Agent
+    agent: TrainableAgent
     collector: Collector
     hooks: tuple[Hook, ...]
     cadence: Cadence

@@ -23,7 +23,7 @@ from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from palestra.contract.wording import summary
 from workers.assembly.registered_parts import Kind, RegisteredPart, discover
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
-from workers.core.protocols import Agent, AgentFactory
+from workers.core.protocols import AgentFactory, TrainableAgent
 from workers.core.types import AgentContext
 from workers.rl.agents.pfrl_adapter import ForeignAgent
 from workers.rl.envs.env_sources import environment_code
@@ -52,7 +52,7 @@ AGENTS: Final[Mapping[str, str]] = {
 _OWN_METHODS: Final = ("act", "observe", "learn", "state_dict", "load_state_dict", "metrics", "eval_mode")
 
 
-def make_agent(parameters: BuiltinAgent | RegisteredAgent, context: AgentContext) -> Agent:
+def make_agent(parameters: BuiltinAgent | RegisteredAgent, context: AgentContext) -> TrainableAgent:
     """Returns a fresh agent.
 
     Raises:
@@ -178,13 +178,13 @@ def _parameters_for(factory: Any, parameters: RegisteredAgent) -> Any:
         raise DefinitionError(f"agent.parameters do not fit {parameters.name!r}: {summary(error, 'parameters')}") from error
 
 
-def _as_agent(made: Any, context: AgentContext, part: RegisteredPart) -> Agent:
+def _as_agent(made: Any, context: AgentContext, part: RegisteredPart) -> TrainableAgent:
     if hasattr(made, "collect_plan") and all(callable(getattr(made, name, None)) for name in _OWN_METHODS):
-        return cast("Agent", made)
+        return cast("TrainableAgent", made)
     serial = callable(getattr(made, "act", None)) and callable(getattr(made, "observe", None))
     try:
         wrapped = ForeignAgent(made, num_envs=context.num_envs, batch=context.num_envs > 1 or not serial)
     except (TypeError, ValueError) as error:
         where = f"{part.code.distribution} {part.code.version}"
         raise DefinitionError(f"what the factory {part.name!r} of {where} returned cannot be trained: {error}") from error
-    return cast("Agent", wrapped)
+    return cast("TrainableAgent", wrapped)

@@ -16,7 +16,7 @@ from workers.assembly.compile_mode import compile_mode, most_updates
 from workers.assembly.part_set import PartSet
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
-from workers.core.protocols import Agent, Collector, Hook, OwnLoop
+from workers.core.protocols import Collector, Hook, OwnLoop, TrainableAgent
 from workers.core.types import AgentContext, CompileMode, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
@@ -66,7 +66,7 @@ def build_set(definition: RlDefinition, seed: int, device: str, stack: ExitStack
     )
 
 
-def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device: str, compile_: CompileMode = "eager") -> Agent:
+def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device: str, compile_: CompileMode = "eager") -> TrainableAgent:
     """Returns a fresh agent of the definition for an environment's spaces."""
     context = AgentContext(
         observation_space=env.single_observation_space,
@@ -80,7 +80,7 @@ def build_agent(definition: RlDefinition, env: EpisodeVector, seed: int, device:
     return make_agent(definition.agent, context)
 
 
-def fresh_agent(definition: RlDefinition, seed: int, device: str) -> Agent:
+def fresh_agent(definition: RlDefinition, seed: int, device: str) -> TrainableAgent:
     """Returns an agent that has learnt nothing."""
     env = make_vector(definition.env, 1)
     try:
@@ -102,7 +102,7 @@ def describe_acting(definition: RlDefinition) -> tuple[dict[str, Any], tuple[tor
     return description, (torch.from_numpy(np.zeros((2, *shape), dtype)),)
 
 
-def build_evaluator(definition: RlDefinition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> VectorEvaluator:
+def build_evaluator(definition: RlDefinition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None) -> VectorEvaluator:
     """Returns an evaluator with an environment of its own.
 
     Args:
@@ -117,7 +117,9 @@ def build_evaluator(definition: RlDefinition, agent: Agent, seeds: SeedRule, epi
     return VectorEvaluator(env, agent, budget, seeds, told)
 
 
-def build_train_data_evaluator(definition: RlDefinition, agent: Agent, seed: int, episodes: int | None = None) -> TrainDataEvaluator:
+def build_train_data_evaluator(
+    definition: RlDefinition, agent: TrainableAgent, seed: int, episodes: int | None = None
+) -> TrainDataEvaluator:
     """Returns an evaluator on the first training episodes of the run with this seed, with the training's time limit."""
     budget, told = _evaluation_budget(definition, episodes), getattr(agent, "observe_evaluation", None)
     env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, told)))
@@ -125,7 +127,7 @@ def build_train_data_evaluator(definition: RlDefinition, agent: Agent, seed: int
     return TrainDataEvaluator(env, agent, budget, seed=seed, num_envs=training_envs, told=told)
 
 
-def build_hooks(definition: RlDefinition, agent: Agent) -> tuple[Hook, ...]:
+def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, ...]:
     """Returns the definition's hooks in its order, then the success score; without those that film, see `workers.assembly.video_hooks`."""
     hooks: list[Hook] = []
     for spec in definition.hooks:
@@ -153,7 +155,7 @@ def cadence_of(definition: RlDefinition) -> Cadence:
     )
 
 
-def _collector(definition: RlDefinition, env: EpisodeVector, agent: Agent, seed: int) -> tuple[Collector, OwnLoop | None]:
+def _collector(definition: RlDefinition, env: EpisodeVector, agent: TrainableAgent, seed: int) -> tuple[Collector, OwnLoop | None]:
     """Returns what steps the training environment, and the loop of an agent that trains by itself."""
     train = getattr(agent, "train_by_itself", None)
     if train is None:
@@ -173,7 +175,7 @@ def _most_envs(definition: RlDefinition, told: Callable[..., None] | None) -> in
     return definition.env.num_envs if asynchronous or told is not None else EVALUATION_ENVS
 
 
-def _learning_rate(definition: RlDefinition, agent: Agent) -> float:
+def _learning_rate(definition: RlDefinition, agent: TrainableAgent) -> float:
     spec = definition.agent
     return agent.learning_rate if isinstance(spec, RegisteredAgent | Sb3Parameters) else spec.learning_rate
 

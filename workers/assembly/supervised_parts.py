@@ -8,7 +8,7 @@ import torch
 from palestra.contract.definition import SupervisedDefinition
 from workers.assembly.part_set import PartSet
 from workers.assembly.supervised_functions import named_input, named_model
-from workers.core.protocols import Agent, Hook
+from workers.core.protocols import Hook, TrainableAgent
 from workers.core.types import Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
@@ -21,7 +21,7 @@ from workers.supervised.learner import SupervisedLearner, example_of
 from workers.supervised.model_evaluator import ModelEvaluator, Scoring
 from workers.supervised.model_function import ModelFunction
 from workers.supervised.modes import Modes
-from workers.supervised.run_session import Session
+from workers.supervised.run_session import RunSession
 from workers.supervised.variables import Variables
 
 
@@ -37,7 +37,7 @@ class Model(SupervisedLearner):
     def __init__(self, definition: SupervisedDefinition, seed: int, device: str) -> None:
         self.function = ModelFunction(named_model(definition.estimator.name), definition.estimator.params, None, "")
         self.variables = Variables(seed, device)
-        super().__init__(self.function, self.variables, Session(self.variables, (), ""))
+        super().__init__(self.function, self.variables, RunSession(self.variables, (), ""))
 
 
 def build_set(definition: SupervisedDefinition, seed: int, device: str) -> PartSet:
@@ -57,7 +57,7 @@ def build_set(definition: SupervisedDefinition, seed: int, device: str) -> PartS
     )
 
 
-def build_evaluator(definition: SupervisedDefinition, model: Agent, seeds: SeedRule, batches: int | None = None) -> ModelEvaluator:
+def build_evaluator(definition: SupervisedDefinition, model: TrainableAgent, seeds: SeedRule, batches: int | None = None) -> ModelEvaluator:
     """Returns an evaluator on the evaluation input.
 
     Args:
@@ -69,13 +69,15 @@ def build_evaluator(definition: SupervisedDefinition, model: Agent, seeds: SeedR
     return _evaluator(definition, model, input_of(definition, Modes.EVAL), batches or definition.evaluation.steps, seeds)
 
 
-def build_train_data_evaluator(definition: SupervisedDefinition, model: Agent, seed: int, batches: int | None = None) -> ModelEvaluator:
+def build_train_data_evaluator(
+    definition: SupervisedDefinition, model: TrainableAgent, seed: int, batches: int | None = None
+) -> ModelEvaluator:
     """Returns an evaluator on the first batches of the training input: as many as an evaluation has, else as an epoch has."""
     steps = batches or definition.evaluation.steps or definition.loop.epoch_updates
     return _evaluator(definition, model, input_of(definition, Modes.TRAIN), steps, fixed_seed(seed))
 
 
-def build_hooks(definition: SupervisedDefinition, model: Agent) -> tuple[Hook, ...]:
+def build_hooks(definition: SupervisedDefinition, model: TrainableAgent) -> tuple[Hook, ...]:
     """Returns the definition's hooks in its order, then the success score."""
     hooks: list[Hook] = [NanGuardHook(model.report_names, spec.updates) for spec in definition.hooks]
     if definition.stop.success_score is not None:
@@ -100,13 +102,15 @@ def input_of(definition: SupervisedDefinition, mode: Modes) -> InputFn:
     return partial(named_input(spec.name), mode, dict(spec.params))
 
 
-def describe_acting(definition: SupervisedDefinition, model: Agent) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+def describe_acting(definition: SupervisedDefinition, model: TrainableAgent) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
     """Returns estimator and layout of the features as JSON, and example features of two rows."""
     features = model.state_dict()["features"] or {}
     return {"estimator": definition.estimator.model_dump(mode="json"), "features": features}, example_of(features)
 
 
-def _evaluator(definition: SupervisedDefinition, model: Agent, input_fn: InputFn, steps: int | None, seeds: SeedRule) -> ModelEvaluator:
+def _evaluator(
+    definition: SupervisedDefinition, model: TrainableAgent, input_fn: InputFn, steps: int | None, seeds: SeedRule
+) -> ModelEvaluator:
     if not isinstance(model, Model):
         raise TypeError("a supervised definition is evaluated on the model that it was built for")
     spec = definition.evaluation

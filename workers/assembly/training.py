@@ -24,13 +24,13 @@ from workers.assembly.cadence import cadence_for
 from workers.assembly.packs import pack_sets
 from workers.assembly.part_set import ClosableEvaluator, PartSet
 from workers.core.errors import DefinitionError
-from workers.core.protocols import Agent, Control, Hook, OwnLoop
+from workers.core.protocols import Control, Hook, OwnLoop, TrainableAgent
 from workers.core.types import RestoreReport
 from workers.engine.engine import Engine
 from workers.engine.parts import Parts
 from workers.recording.recorder import RecordedRun, Sink, SpoolRecorder
-from workers.recording.writer_thread import Writer
-from workers.rl.evaluate.background_evaluator import BackgroundEvaluator
+from workers.recording.writer_thread import WriterThread
+from workers.rl.evaluate.background_evaluator import SubprocessEvaluator
 from workers.rl.evaluate.vector_evaluator import SeedRule, training_seeds
 from workers.snapshot.attempt_store import SnapshotStore
 from workers.snapshot.owner import device_name, versions
@@ -57,7 +57,7 @@ class Training:
     """Parts ready to run. Use it as a context: leaving it closes them all."""
 
     engine: Engine
-    agent: Agent
+    agent: TrainableAgent
     recorder: SpoolRecorder
     own_loop: OwnLoop | None = None
     """The loop of an agent that trains by itself."""
@@ -87,7 +87,7 @@ def assemble_training(context: TrainingContext) -> Training:
         PartNotFoundError: If a part is not to be had here.
     """
     with ExitStack() as stack:
-        return _assembled(context, _build(context, stack), stack, Writer())
+        return _assembled(context, _build(context, stack), stack, WriterThread())
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,14 @@ def assemble_pack(contexts: Sequence[TrainingContext], starts: Sequence[object],
     """
     sets = [_build(context, open_, len(contexts)) for context in contexts]
     together = pack_sets(sets, starts)
-    trainings, writer = [], Writer()
+    trainings, writer = [], WriterThread()
     for context, parts in zip(contexts, together.sets, strict=True):
         with ExitStack() as stack:
             trainings.append(open_.enter_context(_assembled(context, parts, stack, writer)))
     return PackTraining(trainings, together.leave)
 
 
-def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack, writer: Writer) -> Training:
+def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack, writer: WriterThread) -> Training:
     definition = context.order.definition
     evaluator = _training_evaluator(context, parts.agent)
     stack.callback(evaluator.close)
@@ -141,7 +141,7 @@ def _assembled(context: TrainingContext, parts: PartSet, stack: ExitStack, write
     return Training(Engine(engine_parts, cadence, time.monotonic), parts.agent, recorder, parts.own_loop, stack.pop_all())
 
 
-def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:
+def fresh_agent(definition: Definition, seed: int, device: str) -> TrainableAgent:
     """Returns an agent, or a supervised model, that has learnt nothing, for a snapshot's state to be loaded into."""
     if isinstance(definition, RlDefinition):
         return rl_parts.fresh_agent(definition, seed, device)
@@ -150,7 +150,7 @@ def fresh_agent(definition: Definition, seed: int, device: str) -> Agent:
     return supervised_parts.Model(definition, seed, device)
 
 
-def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episodes: int | None = None) -> ClosableEvaluator:
+def build_evaluator(definition: Definition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None) -> ClosableEvaluator:
     """Returns an evaluator that owns what it evaluates on.
 
     Args:
@@ -166,7 +166,7 @@ def build_evaluator(definition: Definition, agent: Agent, seeds: SeedRule, episo
     return supervised_parts.build_evaluator(definition, agent, seeds, episodes)
 
 
-def build_train_data_evaluator(definition: Definition, agent: Agent, seed: int, episodes: int | None = None) -> ClosableEvaluator:
+def build_train_data_evaluator(definition: Definition, agent: TrainableAgent, seed: int, episodes: int | None = None) -> ClosableEvaluator:
     """Returns an evaluator on the first training data of the run with this seed; see `build_evaluator`."""
     if isinstance(definition, RlDefinition):
         return rl_parts.build_train_data_evaluator(definition, agent, seed, episodes)
@@ -175,7 +175,7 @@ def build_train_data_evaluator(definition: Definition, agent: Agent, seed: int, 
     return supervised_parts.build_train_data_evaluator(definition, agent, seed, episodes)
 
 
-def describe_acting(definition: Definition, agent: Agent) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
+def describe_acting(definition: Definition, agent: TrainableAgent) -> tuple[dict[str, Any], tuple[torch.Tensor, ...]]:
     """Returns what an export says about its definition, and example inputs [2, ...] to trace the acting module with."""
     if isinstance(definition, RlDefinition):
         return rl_parts.describe_acting(definition)
@@ -184,23 +184,23 @@ def describe_acting(definition: Definition, agent: Agent) -> tuple[dict[str, Any
     return supervised_parts.describe_acting(definition, agent)
 
 
-def _training_evaluator(context: TrainingContext, agent: Agent) -> ClosableEvaluator:
+def _training_evaluator(context: TrainingContext, agent: TrainableAgent) -> ClosableEvaluator:
     definition, seed = context.order.definition, context.run.seed
     if context.order.schedule is Schedule.TEST:
         return build_evaluator(definition, agent, training_seeds(seed), 1)
     if context.order.resources.evaluation == "process":
-        return BackgroundEvaluator(functools.partial(_build_apart, definition.model_dump_json(), seed), agent)
+        return SubprocessEvaluator(functools.partial(_build_apart, definition.model_dump_json(), seed), agent)
     return build_evaluator(definition, agent, training_seeds(seed))
 
 
-def _build_apart(document: str, seed: int) -> tuple[Agent, ClosableEvaluator]:
+def _build_apart(document: str, seed: int) -> tuple[TrainableAgent, ClosableEvaluator]:
     """Runs in the evaluating process."""
     definition: Definition = TypeAdapter(Definition).validate_json(document)
     agent = fresh_agent(definition, seed, "cpu")
     return agent, build_evaluator(definition, agent, training_seeds(seed))
 
 
-def _video_hooks(context: TrainingContext, agent: Agent, stack: ExitStack) -> tuple[Hook, ...]:
+def _video_hooks(context: TrainingContext, agent: TrainableAgent, stack: ExitStack) -> tuple[Hook, ...]:
     definition = context.order.definition
     if not isinstance(definition, RlDefinition) or context.order.schedule is Schedule.TEST:
         return ()

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from palestra.contract.definition import RlDefinition, Video
-from workers.core.protocols import Agent, Hook
+from workers.core.protocols import Hook, TrainableAgent
 from workers.hooks.video import VideoHook
 from workers.recording.video_file import write_video
 from workers.rl.envs.factory import make_rendered
@@ -12,7 +12,7 @@ from workers.rl.evaluate.episode_film import Film
 from workers.rl.evaluate.vector_evaluator import episode_seed
 
 
-def build_video_hooks(definition: RlDefinition, agent: Agent, directory: Path, stack: ExitStack) -> tuple[Hook, ...]:
+def build_video_hooks(definition: RlDefinition, agent: TrainableAgent, directory: Path, stack: ExitStack) -> tuple[Hook, ...]:
     """Returns a hook for each `video` of the definition.
 
     Args:
@@ -27,7 +27,7 @@ def build_video_hooks(definition: RlDefinition, agent: Agent, directory: Path, s
     return tuple(_video_hook(definition, spec, agent, directory, stack) for spec in definition.hooks if isinstance(spec, Video))
 
 
-def _video_hook(definition: RlDefinition, spec: Video, agent: Agent, directory: Path, stack: ExitStack) -> VideoHook:
+def _video_hook(definition: RlDefinition, spec: Video, agent: TrainableAgent, directory: Path, stack: ExitStack) -> VideoHook:
     film = Film(make_rendered(definition.env, definition.evaluation.max_episode_steps), agent)
     stack.callback(film.close)
 

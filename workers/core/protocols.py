@@ -56,7 +56,7 @@ class Actor(Protocol):
         ...
 
 
-class Memory(Stateful, Protocol):
+class ExperienceMemory(Stateful, Protocol):
     """Stored transitions: a replay ring or a rollout. Saved apart from the agent, and only where the definition says so."""
 
     @property
@@ -100,7 +100,7 @@ class Learner(Protocol):
         ...
 
 
-class Agent(Actor, Learner, Stateful, Protocol):
+class TrainableAgent(Actor, Learner, Stateful, Protocol):
     """Actor and learner of one definition. Knows nothing of files, hooks and servers.
 
     `state_dict` holds parameters, targets, optimiser state, schedules' counters and the agent's own generators, but not the memory.
@@ -108,7 +108,7 @@ class Agent(Actor, Learner, Stateful, Protocol):
     """
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> ExperienceMemory:
         """The stored transitions."""
         ...
 
@@ -184,7 +184,7 @@ class EngineView(Protocol):
     @property
     def clock(self) -> ClockView: ...
     @property
-    def agent(self) -> Agent: ...
+    def agent(self) -> TrainableAgent: ...
 
     def request_stop(self, reason: StopReason) -> None:
         """Ends the run at this boundary. The first reason asked for wins."""
@@ -321,7 +321,7 @@ class Trigger(Stateful, Protocol):
         ...
 
 
-AgentFactory = Callable[[Any, AgentContext], Agent]
+AgentFactory = Callable[[Any, AgentContext], TrainableAgent]
 """Builds an agent from its parameters (`DqnParameters`, `PpoParameters`) and its context; raises `DefinitionError` where spaces do not fit.
 
 The built-in ones are `workers.rl.agents.dqn.build` and `workers.rl.agents.ppo.build`.

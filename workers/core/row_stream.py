@@ -9,7 +9,7 @@ from workers.core.types import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stream(Mapping[str, Array]):
+class RowStream(Mapping[str, Array]):
     """Rows numbered in order of writing; number i lies at place i % room. What was written is not changed until it is overwritten.
 
     As a mapping it holds, by field, the rows that are there, by place: what is read from a snapshot again.

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from workers.core.errors import WorkerError, own_error, packed_error
 
-Order = tuple[Any, ...]
-Servant = Callable[[Order], Any]
+Command = tuple[Any, ...]
+Servant = Callable[[Command], Any]
 """Carries out orders in its process; its answers cross to the parent."""
 Maker = Callable[[], Servant]
 """Importable, with its arguments (`functools.partial`): called in the process, at its first order."""
@@ -57,7 +57,7 @@ class Servants:
         """Whether all live and none has an order to carry out."""
         return not self.waiting and all(one.process.is_alive() for one in self._running)
 
-    def ask(self, orders: Sequence[Order]) -> list[Any]:
+    def ask(self, orders: Sequence[Command]) -> list[Any]:
         """Sends an order to each of the first processes and waits for all answers.
 
         Raises:

@@ -23,10 +23,10 @@ Array = npt.NDArray[Any]
 
 StateTree = dict[str, Any]
 """Nested state: dicts with string keys and lists, whose leaves are torch tensors, numpy arrays, int, float, str, bool, None, `OwnFiles`
-or a `Stream`.
+or a `RowStream`.
 
 A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be saved. Tensors come back on the CPU,
-`OwnFiles` as `OwnFilesAt`, and a `Stream` as a dictionary of arrays.
+`OwnFiles` as `OwnFilesAt`, and a `RowStream` as a dictionary of arrays.
 """
 
 

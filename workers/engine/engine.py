@@ -35,7 +35,7 @@ from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport,
 from workers.engine.budget import UNLIMITED
 from workers.engine.clock import Clock
 from workers.engine.collect_plan import Plans
-from workers.engine.evaluation_schedule import Evaluations, Judged
+from workers.engine.evaluation_schedule import EvaluationSchedule, Judged
 from workers.engine.hook_calls import HookCalls
 from workers.engine.learn_trigger import Learning
 from workers.engine.parts import Cadence, Parts, RunResult
@@ -60,7 +60,7 @@ class Engine:
         self._tick_hooks, self._episode_hooks = self._hooks.on_tick, self._hooks.on_episode
         self._learning = Learning(parts.agent.learn_schedule)
         self._epoch = every(cadence.epoch)
-        self._evaluations = Evaluations(parts.evaluator, every(cadence.evaluation), during_episode=cadence.evaluate_during_episode)
+        self._evaluations = EvaluationSchedule(parts.evaluator, every(cadence.evaluation), during_episode=cadence.evaluate_during_episode)
         self._snapshot = every(cadence.snapshot)
         self._plans = Plans(parts.agent.collect_plan, parts.collector.num_envs)
         self._ended: list[tuple[int, EpisodeEnd]] = []

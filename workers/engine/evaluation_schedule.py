@@ -18,7 +18,7 @@ class Judged(NamedTuple):
     """A copy of the engine's state, where training has gone on since; it holds no replay memory."""
 
 
-class Evaluations:
+class EvaluationSchedule:
     """The evaluations of one run. Keeps no order: the engine says when they happen.
 
     Args:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from workers.core.protocols import Agent, ClockView, Collector, Control, Evaluator, Hook, Recorder, Snapshotter, Trigger
+from workers.core.protocols import ClockView, Collector, Control, Evaluator, Hook, Recorder, Snapshotter, TrainableAgent, Trigger
 from workers.core.types import StopReason, Unit
 from workers.engine.clock import Clock
 
@@ -23,7 +23,7 @@ class Best:
         return True
 
 
-class Bounds(Protocol):
+class StopBudget(Protocol):
     """What ends a run: `workers.engine.budget.Budget`, or one that several processes share."""
 
     @property
@@ -44,7 +44,7 @@ class Bounds(Protocol):
 class Parts:
     """What the engine works with. It owns none of it: who assembled the parts closes them."""
 
-    agent: Agent
+    agent: TrainableAgent
     collector: Collector
     recorder: Recorder
     snapshotter: Snapshotter
@@ -60,7 +60,7 @@ class Parts:
 class Cadence:
     """When the engine does what. Intervals are in env_steps, or triggers of any unit; `None` is never."""
 
-    budget: Bounds
+    budget: StopBudget
     epoch: int | Trigger | None = None
     evaluation: int | Trigger | None = None
     evaluate_during_episode: bool = True

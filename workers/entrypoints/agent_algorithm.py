@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from palestra.contract.agents import AgentParameters
 from palestra.contract.wording import summary
 from workers.assembly.registry import make_agent
-from workers.core.protocols import Agent
+from workers.core.protocols import TrainableAgent
 from workers.core.recipes import rebuildable
 from workers.core.types import AgentContext, CollectPlan, Experience, RestoreReport, StateTree
 from workers.rl.collect.vector_collector import VectorCollector
@@ -63,7 +63,7 @@ class AgentAlgorithm:
             seed=self._seed,
             device=device,
         )
-        self.agent: Agent = make_agent(_checked(agent), context)
+        self.agent: TrainableAgent = make_agent(_checked(agent), context)
         self.collector = _SeededCollector(self._vector, self.agent, self._seed)
         self.policy = GreedyPolicy(self.agent)
 
@@ -92,7 +92,7 @@ class GreedyPolicy:
         agent: Acts.
     """
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: TrainableAgent) -> None:
         self._agent = agent
 
     def get_action(self, observation: Any) -> tuple[Any, dict[str, Any]]:
@@ -107,7 +107,7 @@ class GreedyPolicy:
 class _SeededCollector:
     """A collector whose seed is part of its state, so that a resume needs no other source for it."""
 
-    def __init__(self, vector: SerialVector, agent: Agent, seed: int) -> None:
+    def __init__(self, vector: SerialVector, agent: TrainableAgent, seed: int) -> None:
         self._vector = vector
         self._agent = agent
         self._seed = seed

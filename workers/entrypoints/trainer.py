@@ -29,7 +29,7 @@ from workers.entrypoints.trainer_parts.epoch_snapshots import EpochSnapshots
 from workers.entrypoints.trainer_parts.rollout_worker import parameters_of
 from workers.entrypoints.trainer_parts.tabular import Tabular, performance
 from workers.entrypoints.trainer_parts.torch_session import TorchSession, materialise
-from workers.entrypoints.trainer_parts.trainer_session import Session
+from workers.entrypoints.trainer_parts.trainer_session import TrainerSession
 from workers.rl.envs.env_recipe import copy_env
 from workers.snapshot.config import SnapshotConfig
 
@@ -84,7 +84,7 @@ class Trainer:
             EpochSnapshots(config).open()
         if seed is not None:
             seed_global(seed)
-        self._session = Session(
+        self._session = TrainerSession(
             trainer=self,
             config=config,
             configured=snapshot_config is not None,

@@ -4,7 +4,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from workers.core.protocols import Agent
+from workers.core.protocols import TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.estimators.environments import vector_of
 from workers.estimators.run_config import RunConfig
@@ -22,7 +22,7 @@ class GreedyEpisodes:
         training_seeds: Begin as the training began its first episodes.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], agent: Agent, config: RunConfig, *, training_seeds: bool) -> None:
+    def __init__(self, env: gym.Env[Any, Any], agent: TrainableAgent, config: RunConfig, *, training_seeds: bool) -> None:
         self.returns: list[float] = []
         self.lengths: list[int] = []
         self._seed = config.seed

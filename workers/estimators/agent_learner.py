@@ -17,7 +17,7 @@ from workers.supervised.learner import REPORT_NAMES, learn_report, predict_modul
 from workers.supervised.model_function import ModelFunction
 from workers.supervised.modes import Modes
 from workers.supervised.predict_module import PredictModule
-from workers.supervised.run_session import EpisodeRecord, RunValues, Session
+from workers.supervised.run_session import EpisodeRecord, RunSession, RunValues
 from workers.supervised.spec import RESULTS, EstimatorSpec
 from workers.supervised.variables import Variables
 
@@ -90,7 +90,7 @@ class AgentLearner:
         model: ModelFunction,
         variables: Variables,
         memory: Memory,
-        session: Session | None,
+        session: RunSession | None,
         action_space: Space[Any],
         learn_schedule: LearnSchedule,
     ) -> None:

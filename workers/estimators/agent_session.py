@@ -20,7 +20,7 @@ from workers.estimators.training_services import Bound, Services
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.supervised.learner import SessionBridge
-from workers.supervised.run_session import EpisodeRecord, Session
+from workers.supervised.run_session import EpisodeRecord, RunSession
 
 
 class Owner(Protocol):
@@ -33,7 +33,7 @@ class Owner(Protocol):
         """Configuration."""
         ...
 
-    def saver(self, session: Session) -> Saver:
+    def saver(self, session: RunSession) -> Saver:
         """Returns what writes checkpoints."""
         ...
 
@@ -56,7 +56,7 @@ class AgentSession:
     def __init__(
         self,
         env: gym.Env[Any, Any],
-        session: Session,
+        session: RunSession,
         make_learner: Callable[[LearnSchedule], AgentLearner],
         bound: Bound,
         owner: Owner,

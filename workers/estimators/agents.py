@@ -33,7 +33,7 @@ from workers.estimators.run_config import RunConfig
 from workers.estimators.step_hooks import StepCheckpointSaverHook, StopAtStepHook
 from workers.estimators.training_services import Bound
 from workers.supervised.model_function import ModelFn
-from workers.supervised.run_session import EpisodeRecord, RunValues, Session, SessionRunHook, check_hooks
+from workers.supervised.run_session import EpisodeRecord, RunSession, RunValues, SessionRunHook, check_hooks
 from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import Variables
 
@@ -197,7 +197,7 @@ class Agent(ModelOwner):
         relative: list[SessionRunHook] = [] if steps is None else [StopAtStepHook(num_steps=steps)]
         relative += [] if episodes is None else [StopAtEpisodeHook(num_episodes=episodes)]
         variables = Variables(self._config.seed, self._config.device)
-        session = Session(variables, [*self._default_hooks(extra), *extra, *relative], self.model_dir, self.services.time)
+        session = RunSession(variables, [*self._default_hooks(extra), *extra, *relative], self.model_dir, self.services.time)
         learner = lambda schedule: AgentLearner(self._model, variables, self.memory, session, env.action_space, schedule)  # noqa: E731
         return AgentSession(env, session, learner, bound or Bound(), self)
 
@@ -237,7 +237,7 @@ class Agent(ModelOwner):
         variables = Variables(self._config.seed, self._config.device)
         variables.load_state_dict(loaded.state["agent"]["variables"])
         learner = AgentLearner(self._model, variables, self.memory, None, env.action_space, self._schedule(NEVER, 1))
-        session = Session(variables, [*check_hooks(hooks), StopAfterNEvalsHook(steps)], self.model_dir, self.services.time)
+        session = RunSession(variables, [*check_hooks(hooks), StopAfterNEvalsHook(steps)], self.model_dir, self.services.time)
         episodes = GreedyEpisodes(env, learner, self._config, training_seeds=training_seeds)
         with preserved_global_state():
             seed_global(derive_seed(self._config.seed, "evaluation", variables.global_step, variables.global_timestep, bits=53))

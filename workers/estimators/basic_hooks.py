@@ -9,7 +9,7 @@ import structlog
 
 from workers.core.errors import NumericalFailureError
 from workers.core.types import StopReason
-from workers.supervised.run_session import RunContext, RunValues, Session, SessionRunHook
+from workers.supervised.run_session import RunContext, RunSession, RunValues, SessionRunHook
 
 _log = structlog.get_logger()
 
@@ -84,7 +84,7 @@ class FinalOpsHook(SessionRunHook):
         self.final_ops_values: dict[str, Any] = {}
         """What they returned; empty before the end."""
 
-    def end(self, session: Session) -> None:
+    def end(self, session: RunSession) -> None:
         """Calls the ops."""
         del session
         self.final_ops_values = {name: op() for name, op in self._final_ops.items()}

@@ -7,7 +7,7 @@ import structlog
 from workers.core.types import StopReason
 from workers.estimators.repeat_timer import Repeated
 from workers.estimators.summaries import SummaryWriter, episode_values
-from workers.supervised.run_session import RunContext, RunValues, Session, SessionRunHook
+from workers.supervised.run_session import RunContext, RunSession, RunValues, SessionRunHook
 
 _log = structlog.get_logger()
 
@@ -18,7 +18,7 @@ class _EpisodeHook(SessionRunHook, ABC):
     def __init__(self, every_n_episodes: int | None, secs: float | None = None) -> None:
         self._repeated = Repeated(every_n_episodes, secs)
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Counts from where the training stands."""
         del coord
         self._repeated.start(session.global_episode, session.now)
@@ -30,7 +30,7 @@ class _EpisodeHook(SessionRunHook, ABC):
             self._act(session, run_values)
 
     @abstractmethod
-    def _act(self, session: Session, values: RunValues) -> None:
+    def _act(self, session: RunSession, values: RunValues) -> None:
         """Does what the hook is for."""
 
 
@@ -45,7 +45,7 @@ class EpisodeLoggingTensorHook(_EpisodeHook):
     def __init__(self, every_n_episodes: int | None = None, every_n_secs: float | None = None) -> None:
         super().__init__(1 if every_n_episodes is None and every_n_secs is None else every_n_episodes, every_n_secs)
 
-    def _act(self, session: Session, values: RunValues) -> None:
+    def _act(self, session: RunSession, values: RunValues) -> None:
         _log.info("estimator.episode", **episode_values(session, values))
 
 
@@ -66,7 +66,7 @@ class StopAtEpisodeHook(SessionRunHook):
         self._num_episodes = num_episodes
         self._last_episode = last_episode
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Counts from where the training stands."""
         del coord
         if self._num_episodes is not None:
@@ -78,7 +78,7 @@ class StopAtEpisodeHook(SessionRunHook):
         del run_values
         self._stop_if_reached(run_context.session)
 
-    def _stop_if_reached(self, session: Session) -> None:
+    def _stop_if_reached(self, session: RunSession) -> None:
         if self._last_episode is not None and session.global_episode >= self._last_episode:
             session.request_stop(StopReason.PAUSE if self._num_episodes is not None else StopReason.REQUESTED)
 
@@ -96,7 +96,7 @@ class EpisodeSummarySaverHook(_EpisodeHook):
         super().__init__(1 if save_episodes is None and save_secs is None else save_episodes, save_secs)
         self._writer = writer
 
-    def _act(self, session: Session, values: RunValues) -> None:
+    def _act(self, session: RunSession, values: RunValues) -> None:
         self._writer = self._writer or SummaryWriter(session.model_dir)
         self._writer.write(session, episode_values(session, values))
 
@@ -115,7 +115,7 @@ class EpisodeCheckpointSaverHook(_EpisodeHook):
     def __init__(self, save_secs: float | None = None, save_episodes: int | None = None) -> None:
         super().__init__(save_episodes, save_secs)
 
-    def _act(self, session: Session, values: RunValues) -> None:
+    def _act(self, session: RunSession, values: RunValues) -> None:
         del values
         session.request_checkpoint()
 
@@ -136,12 +136,12 @@ class EpisodeCounterHook(_EpisodeHook):
         self.episodes_per_sec: float | None = None
         """The last measurement."""
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Measures from where the training stands."""
         super().after_create_session(session, coord)
         self._since = (session.global_episode, session.global_timestep, session.now())
 
-    def _act(self, session: Session, values: RunValues) -> None:
+    def _act(self, session: RunSession, values: RunValues) -> None:
         del values
         episodes, timesteps, since = self._since
         self._since = (session.global_episode, session.global_timestep, session.now())

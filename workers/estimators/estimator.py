@@ -21,7 +21,7 @@ from workers.supervised.batches import BatchCollector, InputFn, as_batches, is_o
 from workers.supervised.learner import SessionBridge, SupervisedLearner, mean_values, values_of
 from workers.supervised.model_function import ModelFn
 from workers.supervised.modes import Modes
-from workers.supervised.run_session import Session, SessionRunHook, check_hooks
+from workers.supervised.run_session import RunSession, SessionRunHook, check_hooks
 from workers.supervised.variables import Variables
 
 SAVE_SECONDS = 600.0
@@ -111,7 +111,7 @@ class Estimator(ModelOwner):
         given = input_fn()
         batches = [given] if steps is None and is_one_batch(given) else as_batches(given)
         variables = self._variables(loaded)
-        session = Session(variables, [*check_hooks(hooks), bound], self.model_dir, self.services.time)
+        session = RunSession(variables, [*check_hooks(hooks), bound], self.model_dir, self.services.time)
         with preserved_global_state():
             seed_global(derive_seed(self._config.seed, "evaluation", variables.global_step, bits=53))
             result = {**self._mean_values(session, iter(batches)), "global_step": variables.global_step}
@@ -148,7 +148,7 @@ class Estimator(ModelOwner):
     def _engine(self, input_fn: InputFn, hooks: Sequence[SessionRunHook], bound: Bound) -> Engine:
         """Returns an engine that stands where the newest checkpoint does."""
         variables = Variables(self._config.seed, self._config.device)
-        session = Session(variables, hooks, self.model_dir, self.services.time)
+        session = RunSession(variables, hooks, self.model_dir, self.services.time)
         parts = Parts(
             agent=SupervisedLearner(self._model, variables, session),
             collector=BatchCollector(input_fn),
@@ -175,7 +175,7 @@ class Estimator(ModelOwner):
         variables.load_state_dict(loaded.state["agent"]["variables"])
         return variables
 
-    def _mean_values(self, session: Session, batches: Iterator[tuple[Any, Any]]) -> dict[str, float]:
+    def _mean_values(self, session: RunSession, batches: Iterator[tuple[Any, Any]]) -> dict[str, float]:
         """Returns loss and metrics as means over examples, of batches until the input ends or a hook asks to stop."""
         session.start()
         evaluate = lambda batch: session.run(self._evaluating(session.variables, batch)).scalars  # noqa: E731
@@ -197,6 +197,6 @@ def _chosen(predictions: Mapping[str, torch.Tensor], keys: Sequence[str] | None)
     return {key: value for key, value in predictions.items() if key in keys}
 
 
-def _until_stop(session: Session, batches: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+def _until_stop(session: RunSession, batches: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
     while not session.should_stop() and (batch := next(batches, None)) is not None:
         yield batch

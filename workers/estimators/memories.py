@@ -7,7 +7,7 @@ import numpy as np
 
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import Array, StateTree
-from workers.rl.memory.ring import Ring
+from workers.rl.memory.ring import RowRing
 
 
 class Memory:
@@ -27,7 +27,7 @@ class Memory:
         self.size = size
         self.batch_size = batch_size
         self._keys: tuple[str, ...] = ()
-        self._rows: Ring | None = None
+        self._rows: RowRing | None = None
         self._generator = derive_generator(0, "memory/sample")
 
     @property
@@ -103,7 +103,7 @@ class Memory:
             self._room_for(columns).extend(list(columns.values()))
         load_generator_state(self._generator, state["generator"])
 
-    def _room_for(self, columns: Mapping[str, Array]) -> Ring:
+    def _room_for(self, columns: Mapping[str, Array]) -> RowRing:
         """Returns where rows may be appended."""
         count = len(next(iter(columns.values())))
         if count > self.size:
@@ -112,8 +112,8 @@ class Memory:
             self._rows = self._new_ring(self.size, columns)
         return self._rows
 
-    def _new_ring(self, capacity: int, columns: Mapping[str, Array]) -> Ring:
-        return Ring(capacity, {key: (column.shape[1:], column.dtype) for key, column in columns.items()})
+    def _new_ring(self, capacity: int, columns: Mapping[str, Array]) -> RowRing:
+        return RowRing(capacity, {key: (column.shape[1:], column.dtype) for key, column in columns.items()})
 
     def _check_enough(self) -> None:
         if not self.can_sample():
@@ -151,7 +151,7 @@ class BatchMemory(Memory):
         self.clear()
         return batch
 
-    def _room_for(self, columns: Mapping[str, Array]) -> Ring:
+    def _room_for(self, columns: Mapping[str, Array]) -> RowRing:
         needed = len(self) + len(next(iter(columns.values())))
         if self._rows is None or needed > self._rows.capacity:
             larger = self._new_ring(max(2 * needed, self.batch_size), columns)

@@ -26,7 +26,7 @@ from workers.export.module_files import write_module
 from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.supervised.learner import example_of, predict_module
 from workers.supervised.model_function import ModelFn, ModelFunction
-from workers.supervised.run_session import Session, SessionRunHook
+from workers.supervised.run_session import RunSession, SessionRunHook
 
 log: Final = structlog.get_logger()
 
@@ -119,7 +119,7 @@ class ModelOwner:
         """Returns the newest checkpoint, where this process writes them: the others of a cluster begin anew."""
         return load_checkpoint(self.model_dir) if self._config.is_chief else None
 
-    def saver(self, session: Session) -> Saver:
+    def saver(self, session: RunSession) -> Saver:
         """Returns what writes the checkpoints of a training."""
         name = f"{getattr(self._model_fn, '__module__', '')}:{getattr(self._model_fn, '__qualname__', type(self._model_fn).__name__)}"
         versions = {

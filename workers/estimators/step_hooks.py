@@ -7,7 +7,7 @@ import structlog
 from workers.core.types import StopReason
 from workers.estimators.repeat_timer import Repeated
 from workers.estimators.summaries import SummaryWriter, summary_values
-from workers.supervised.run_session import RunContext, RunValues, Session, SessionRunHook
+from workers.supervised.run_session import RunContext, RunSession, RunValues, SessionRunHook
 
 _log = structlog.get_logger()
 
@@ -26,7 +26,7 @@ class StepLoggingTensorHook(SessionRunHook):
         count = EVERY_STEPS if every_n_iter is None and every_n_secs is None else every_n_iter
         self._repeated = Repeated(count, every_n_secs)
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Counts from where the training stands."""
         del coord
         self._repeated.start(session.global_step, session.now)
@@ -55,7 +55,7 @@ class StopAtStepHook(SessionRunHook):
         self._num_steps = num_steps
         self._last_step = last_step
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Counts from where the training stands."""
         del coord
         if self._num_steps is not None:
@@ -67,7 +67,7 @@ class StopAtStepHook(SessionRunHook):
         del run_values
         self._stop_if_reached(run_context.session)
 
-    def _stop_if_reached(self, session: Session) -> None:
+    def _stop_if_reached(self, session: RunSession) -> None:
         if self._last_step is not None and session.global_step >= self._last_step:
             session.request_stop(StopReason.PAUSE if self._num_steps is not None else StopReason.REQUESTED)
 
@@ -86,7 +86,7 @@ class StepCheckpointSaverHook(SessionRunHook):
     def __init__(self, save_secs: float | None = None, save_steps: int | None = None) -> None:
         self._repeated = Repeated(save_steps, save_secs)
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Counts from where the training stands."""
         del coord
         self._repeated.start(session.global_step, session.now)
@@ -115,7 +115,7 @@ class StepCounterHook(SessionRunHook):
         self.steps_per_sec: float | None = None
         """The last measurement."""
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Measures from where the training stands."""
         del coord
         self._writer = self._writer or SummaryWriter(session.model_dir)
@@ -148,7 +148,7 @@ class StepSummarySaverHook(SessionRunHook):
         self._repeated = Repeated(count, save_secs)
         self._writer = writer
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Counts from where the training stands."""
         del coord
         self._writer = self._writer or SummaryWriter(session.model_dir)
@@ -160,7 +160,7 @@ class StepSummarySaverHook(SessionRunHook):
         if self._writer is not None and run_values.learned and self._repeated.due(session.global_step, session.now):
             self._writer.write(session, summary_values(session, run_values))
 
-    def end(self, session: Session) -> None:
+    def end(self, session: RunSession) -> None:
         """Closes event files."""
         del session
         if self._writer is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.recording.events import ScalarEvents
-from workers.supervised.run_session import RunValues, Session
+from workers.supervised.run_session import RunSession, RunValues
 
 SUMMARIES_FILE: Final = "summaries.jsonl"
 
@@ -26,7 +26,7 @@ class SummaryWriter:
         self._path = Path(directory) / SUMMARIES_FILE
         self._events = ScalarEvents(Path(directory)) if events else None
 
-    def write(self, session: Session, values: Mapping[str, Any]) -> None:
+    def write(self, session: RunSession, values: Mapping[str, Any]) -> None:
         """Appends a row; numbers that are not finite become text."""
         append_row(self._path, {**counters(session), "wall": time.time(), **values})
         if self._events is not None:
@@ -45,12 +45,12 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
         file.write(json.dumps({key: _jsonable(value) for key, value in row.items()}, allow_nan=False) + "\n")
 
 
-def counters(session: Session) -> dict[str, int]:
+def counters(session: RunSession) -> dict[str, int]:
     """Returns the three counters of a session."""
     return {name: getattr(session, name) for name in ("global_step", "global_timestep", "global_episode")}
 
 
-def summary_values(session: Session, values: RunValues) -> dict[str, Any]:
+def summary_values(session: RunSession, values: RunValues) -> dict[str, Any]:
     """Returns what is worth a line about a run that learnt: loss, rates, metrics, and the reward of a closed episode."""
     variables = session.variables
     found: dict[str, Any] = {**counters(session)}
@@ -64,7 +64,7 @@ def summary_values(session: Session, values: RunValues) -> dict[str, Any]:
     return {**scalars, **found, **(_rewards(values) if values.episode is not None else {})}
 
 
-def episode_values(session: Session, values: RunValues) -> dict[str, Any]:
+def episode_values(session: RunSession, values: RunValues) -> dict[str, Any]:
     """Returns the statistics of a closed episode, and the counters."""
     return {**counters(session), **_rewards(values)}
 

@@ -7,12 +7,12 @@ from typing import Final
 
 from palestra.contract.work_order import Adoption
 from workers.host.slots import Slots
-from workers.host.supervisor_start import Start, StartError, start_supervisor
+from workers.host.supervisor_start import SupervisorStart, SupervisorStartError, start_supervisor
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.credentials import Credentials
 from workers.ipc.json_log import get_logger
 from workers.ipc.process_tree import kill_tree
-from workers.ipc.server_api import RefusedError, UnreachableError, WorkerApi
+from workers.ipc.server_api import RefusedError, ServerUnreachableError, WorkerApi
 
 _PAUSE_SECONDS: Final = 5.0
 """Time between two tries for one attempt."""
@@ -50,13 +50,13 @@ class Adopter:
                 return
             try:
                 credentials = Credentials(server=self.server, token=answer.token, renew_seconds=answer.renew_seconds)
-                start_supervisor(Start(directory=attempt, credentials=credentials, slot=slot))
+                start_supervisor(SupervisorStart(directory=attempt, credentials=credentials, slot=slot))
             finally:
                 slot.let_go()
         except RefusedError as refusal:
             log.warning("attempt.not_wanted", reason=str(refusal))
             attempt.reported_dead.touch()
-        except (UnreachableError, StartError, OSError) as error:
+        except (ServerUnreachableError, SupervisorStartError, OSError) as error:
             log.warning("attempt.not_adopted", reason=str(error))
         else:
             log.info("attempt.adopted", slot=answer.slot)

@@ -11,7 +11,7 @@ from kombu.transport import redis, virtual
 from workers.ipc.json_log import get_logger
 
 _ALIASES: Final = {"valkey://": "redis://", "valkeys://": "rediss://", "valkey+socket://": "redis+socket://"}
-_TRANSPORT: Final = f"{__name__}:Transport"
+_TRANSPORT: Final = f"{__name__}:TolerantRedisTransport"
 _SECRET: Final = re.compile(r"(?<=://)([^@/]*):[^@/]*@")
 
 SETTINGS: Final[dict[str, Any]] = {
@@ -85,7 +85,7 @@ class Channel(redis.Channel):
             raise Empty from None
 
 
-class Transport(redis.Transport):
+class TolerantRedisTransport(redis.Transport):
     """Kombu's Redis transport with our channel."""
 
     Channel = Channel

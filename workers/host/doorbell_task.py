@@ -20,12 +20,12 @@ from palestra.telemetry.transport import open_client
 from workers.host.counters import Counters
 from workers.host.enrolment import Enrolment
 from workers.host.slots import HeldSlot, Slots, gpus_of_slot
-from workers.host.supervisor_start import Start, StartError, start_supervisor
+from workers.host.supervisor_start import SupervisorStart, SupervisorStartError, start_supervisor
 from workers.ipc import full_disk
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.credentials import Credentials
 from workers.ipc.json_log import get_logger
-from workers.ipc.server_api import AttemptApi, RefusedError, UnreachableError, WorkerApi
+from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError, WorkerApi
 
 _CLAIM_SECONDS: Final = 15.0
 """How long a claim is repeated while its answer does not arrive. The server answers the same claim with the same lease."""
@@ -58,7 +58,7 @@ class RingSettings:
     gpus: tuple[int, ...] = ()
 
 
-class Ring:
+class DoorbellTask:
     """Answers doorbells; the body of the task `palestra.ring`."""
 
     name: Final = RING_TASK
@@ -113,7 +113,7 @@ class Ring:
         except RefusedError as refusal:
             get_logger().info("doorbell.not_claimed", job_id=bell.job_id, slot=slot.index, code=refusal.code)
             return Answered.SLOT_BUSY if refusal.code == Answered.SLOT_BUSY else Answered.NOT_CLAIMED
-        except UnreachableError as error:
+        except ServerUnreachableError as error:
             get_logger().warning("doorbell.server_away", job_id=bell.job_id, reason=str(error))
             return Answered.SERVER_AWAY
         return self._start(answer, slot)
@@ -125,7 +125,7 @@ class Ring:
             while True:
                 try:
                     return WorkerApi(client).claim(claim)
-                except UnreachableError as error:
+                except ServerUnreachableError as error:
                     if time.monotonic() > end:
                         raise
                     time.sleep(max(_CLAIM_PAUSE_SECONDS, min(error.wait, 2.0)))
@@ -137,8 +137,8 @@ class Ring:
         gpus = gpus_of_slot(slot.index, self._settings.slots, self._settings.gpus)
         try:
             directory.create(order.model_dump_json().encode())
-            start_supervisor(Start(directory=directory, credentials=credentials, slot=slot, gpus=gpus))
-        except (OSError, StartError) as error:
+            start_supervisor(SupervisorStart(directory=directory, credentials=credentials, slot=slot, gpus=gpus))
+        except (OSError, SupervisorStartError) as error:
             get_logger(attempt_id=order.attempt_id).error("attempt.not_started", reason=str(error))
             self._give_back(answer, error)
             return Answered.NOT_STARTED
@@ -155,7 +155,7 @@ class Ring:
         try:
             with open_client(self._settings.server, answer.token) as client:
                 AttemptApi(client, answer.work_order.attempt_id).release(Release(report=report, last_seq=0))
-        except (RefusedError, UnreachableError) as refusal:
+        except (RefusedError, ServerUnreachableError) as refusal:
             get_logger(attempt_id=answer.work_order.attempt_id).warning("attempt.not_given_back", reason=str(refusal))
 
 

@@ -32,7 +32,7 @@ from workers.host.slots import Slots
 from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
 from workers.ipc.json_log import LEFT_OUT, get_logger
 from workers.ipc.process_tree import boot_id, kill_tree, python_environment
-from workers.ipc.server_api import RefusedError, UnreachableError, WorkerApi
+from workers.ipc.server_api import RefusedError, ServerUnreachableError, WorkerApi
 
 TICK_SECONDS: Final = 0.25
 _STARTING_SECONDS: Final = 60.0
@@ -55,7 +55,7 @@ class Census:
     """Ended trainings without a supervisor, whose results may lie on this machine alone."""
 
 
-class Agent:
+class WorkerHost:
     """Speaks for the worker.
 
     Args:
@@ -94,7 +94,7 @@ class Agent:
         while not self._stop.is_set():
             try:
                 self._answer = self._enrol_or_return(self._registration)
-            except UnreachableError as error:
+            except ServerUnreachableError as error:
                 if backoff.failures in {0, 5} or backoff.failures % 20 == 0:
                     self._log.warning("worker.waits_for_server", server=self._options.server, reason=str(error))
                 backoff.wait(error.wait)
@@ -119,7 +119,7 @@ class Agent:
         enrolment = registration.model_copy(update={"enrolment": self._enrolment.number})
         answer = WorkerApi(open_client(self._options.server, self._options.token)).register(enrolment)
         if answer.secret is None:
-            raise UnreachableError("the server gave no secret: it has another version")
+            raise ServerUnreachableError("the server gave no secret: it has another version")
         self._enrolment = self._enrolment.answered(self._options.state_directory, answer.worker_id, answer.secret)
         self._api = WorkerApi(open_client(self._options.server, answer.secret))
         return answer
@@ -151,7 +151,7 @@ class Agent:
         )
         try:
             answer = self._api.heartbeat(self.worker_id, heartbeat)
-        except UnreachableError as error:
+        except ServerUnreachableError as error:
             self._log.warning("heartbeat.unreachable", reason=str(error))
             return error.wait
         except RefusedError as refusal:
@@ -169,7 +169,7 @@ class Agent:
         assert self._registration is not None
         try:
             self._answer = self._enrol_or_return(self._registration)
-        except (UnreachableError, RefusedError) as error:
+        except (ServerUnreachableError, RefusedError) as error:
             self._log.warning("worker.not_registered_again", reason=str(error))
 
     def _bury(self, dead: tuple[AttemptDirectory, ...]) -> None:

@@ -16,12 +16,12 @@ from workers.ipc.process_tree import python_environment
 CONFIRM_SECONDS: Final = 30.0
 
 
-class StartError(Exception):
+class SupervisorStartError(Exception):
     """The supervisor did not confirm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class SupervisorStart:
     """What a supervisor is started with."""
 
     directory: AttemptDirectory
@@ -30,24 +30,24 @@ class Start:
     gpus: tuple[int, ...] = ()
 
 
-def start_supervisor(start: Start) -> None:
+def start_supervisor(start: SupervisorStart) -> None:
     """Starts the supervisor in a session of its own; it inherits the slot and gets its credentials through a pipe.
 
     Raises:
-        StartError: If it does not confirm in time. Whatever there is of it ends by itself: its token is released by the caller.
+        SupervisorStartError: If it does not confirm in time. Whatever there is of it ends by itself: its token is released by the caller.
     """
     read_end, write_end = os.pipe()
     try:
         process = _spawn(start, write_end)
     except OSError as error:
         os.close(read_end)
-        raise StartError(f"the supervisor cannot be started: {error}") from error
+        raise SupervisorStartError(f"the supervisor cannot be started: {error}") from error
     finally:
         os.close(write_end)
     try:
         _hand_over(process, start.credentials)
         _await_confirmation(read_end, start.directory)
-    except StartError:
+    except SupervisorStartError:
         process.kill()
         raise
     finally:
@@ -55,7 +55,7 @@ def start_supervisor(start: Start) -> None:
         process.wait()
 
 
-def _spawn(start: Start, ready: int) -> subprocess.Popen[bytes]:
+def _spawn(start: SupervisorStart, ready: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "workers.supervisor", "--attempt-dir", str(start.directory.root)]
     descriptors = ["--ready-fd", str(ready), "--slot-fd", str(start.slot.descriptor)]
     with start.directory.supervisor_log.open("ab") as log:
@@ -76,10 +76,10 @@ def _hand_over(process: subprocess.Popen[bytes], credentials: Credentials) -> No
         process.stdin.write(json.dumps(asdict(credentials)).encode())
         process.stdin.close()
     except OSError as error:
-        raise StartError(f"the supervisor did not take its credentials: {error}") from error
+        raise SupervisorStartError(f"the supervisor did not take its credentials: {error}") from error
 
 
 def _await_confirmation(ready: int, directory: AttemptDirectory) -> None:
     readable, _, _ = select.select([ready], [], [], CONFIRM_SECONDS)
     if not readable or not os.read(ready, 64):
-        raise StartError(f"the supervisor did not confirm; see {directory.supervisor_log}")
+        raise SupervisorStartError(f"the supervisor did not confirm; see {directory.supervisor_log}")

@@ -23,9 +23,9 @@ from kombu.entity import Queue
 
 from palestra.contract.work_order import RegistrationAnswer
 from workers.host.broker import SETTINGS, install_transport, masked, real_url
-from workers.host.doorbell_task import Ring, RingSettings
+from workers.host.doorbell_task import DoorbellTask, RingSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options
-from workers.host.registration import Agent, take_census
+from workers.host.registration import WorkerHost, take_census
 from workers.host.slots import Slots
 from workers.host.state_lock import StateLock
 from workers.ipc.json_log import configure, get_logger
@@ -59,7 +59,7 @@ def _refused(error: UsageError) -> int:
     return error.exit_status
 
 
-def make_app(broker: str, queue: str, ring: Ring | None = None) -> Celery:
+def make_app(broker: str, queue: str, ring: DoorbellTask | None = None) -> Celery:
     """Returns the Celery application with its one task.
 
     Args:
@@ -72,11 +72,11 @@ def make_app(broker: str, queue: str, ring: Ring | None = None) -> Celery:
     queues = [Queue(queue)]  # type: ignore[no-untyped-call]
     app.conf.update(SETTINGS, task_queues=queues, task_default_queue=queue)
     if ring is not None:
-        app.task(name=Ring.name, ignore_result=True)(_as_function(ring))
+        app.task(name=DoorbellTask.name, ignore_result=True)(_as_function(ring))
     return app
 
 
-def _as_function(ring: Ring) -> Any:
+def _as_function(ring: DoorbellTask) -> Any:
     def answer(*arguments: Any, **keywords: Any) -> None:
         ring(*arguments, **keywords)
 
@@ -90,7 +90,7 @@ class _Worker:
         self._options = options
         self._log = get_logger()
         self._stop = threading.Event()
-        self._agent = Agent(options, self._stop)
+        self._agent = WorkerHost(options, self._stop)
         self._slots = Slots(options.state_directory, options.slots)
         self._listener: _Listener | None = None
 
@@ -122,7 +122,7 @@ class _Worker:
 
     def _listen(self, answer: RegistrationAnswer) -> int:
         options = self._options
-        ring = Ring(
+        ring = DoorbellTask(
             RingSettings(
                 server=options.server,
                 state_directory=options.state_directory,

@@ -1,7 +1,7 @@
 """The HTTP calls of worker and supervisor, and what their answers mean.
 
-Owns paths and status codes. Every call either returns the contract's document, or raises `UnreachableError` (try again) or `RefusedError`
-(trying again changes nothing).
+Owns paths and status codes. Every call either returns the contract's document, or raises
+`ServerUnreachableError` (try again) or `RefusedError` (trying again changes nothing).
 """
 
 import contextlib
@@ -45,7 +45,7 @@ _CONFLICT: Final = 409
 _ENDED: Final = frozenset({"stale_attempt", "attempt_ended"})
 
 
-class UnreachableError(Exception):
+class ServerUnreachableError(Exception):
     """The server cannot be reached, or not now. `wait` holds the seconds that it asked for."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
@@ -53,7 +53,7 @@ class UnreachableError(Exception):
         self.wait = wait
 
 
-class DamagedError(UnreachableError):
+class DamagedError(ServerUnreachableError):
     """A transfer arrived with another size or SHA-256."""
 
 
@@ -140,7 +140,7 @@ class AttemptApi:
                 _checked(answer)
                 digest, size = _save(answer, partial)
         except httpx.HTTPError as error:
-            raise UnreachableError(f"{type(error).__name__}: {error}") from error
+            raise ServerUnreachableError(f"{type(error).__name__}: {error}") from error
         if (digest, size) != (file.sha256, file.size):
             raise DamagedError(f"{file.name} arrived with {size} of {file.size} bytes or another SHA-256")
         partial.replace(target)
@@ -170,14 +170,16 @@ def _post(client: httpx.Client, path: str, body: Document, model: type[Answer], 
         return model.model_validate_json(answer.content)
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise UnreachableError(f"the answer to {path} is no {model.__name__} (at {where}): other version, or a proxy between?") from None
+        raise ServerUnreachableError(
+            f"the answer to {path} is no {model.__name__} (at {where}): other version, or a proxy between?"
+        ) from None
 
 
 def _call(client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
     try:
         return client.request(method, path, **options)
     except httpx.HTTPError as error:
-        raise UnreachableError(f"{type(error).__name__}: {error}") from error
+        raise ServerUnreachableError(f"{type(error).__name__}: {error}") from error
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:
@@ -186,4 +188,4 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     problem = read_problem(answer)
     if problem.get("code") and answer.status_code in _CLIENT_ERRORS and answer.status_code not in _PASSING:
         raise RefusedError(answer.status_code, problem)
-    raise UnreachableError(f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}", retry_after(answer))
+    raise ServerUnreachableError(f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}", retry_after(answer))

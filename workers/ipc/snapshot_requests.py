@@ -13,7 +13,7 @@ from typing import Any
 from workers.ipc.attempt_directory import AttemptDirectory, read_json, write_atomically
 
 
-class End(StrEnum):
+class NoSnapshotReason(StrEnum):
     """Why no snapshot comes."""
 
     OVER = "over"
@@ -38,7 +38,7 @@ class Given:
 
     number: int
     snapshot_id: str | None = None
-    end: End | None = None
+    end: NoSnapshotReason | None = None
     stored: int = 0
     """Evaluations of the job that the server holds."""
 
@@ -71,7 +71,7 @@ def given_to(directory: AttemptDirectory, number: int) -> Given | None:
     return Given(
         number=number,
         snapshot_id=document.get("snapshot_id"),
-        end=None if end is None else End(end),
+        end=None if end is None else NoSnapshotReason(end),
         stored=int(document.get("stored", 0)),
     )
 

@@ -20,7 +20,7 @@ from palestra.contract.play import PlayOrder
 from workers.assembly.registry import check_code
 from workers.assembly.training import fresh_agent
 from workers.core.errors import DefinitionError, WorkerError
-from workers.core.protocols import Agent
+from workers.core.protocols import TrainableAgent
 from workers.core.types import Array
 from workers.recording.video_file import write_video
 from workers.rl.envs.factory import make_rendered
@@ -85,7 +85,7 @@ def _check_code(order: PlayOrder) -> None:
         sys.stderr.write(f"warning: {error}\n")
 
 
-def _film(definition: RlDefinition, agent: Agent, order: PlayOrder, tell: Tell) -> None:
+def _film(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tell: Tell) -> None:
     film = Film(make_rendered(definition.env, definition.evaluation.max_episode_steps), agent)
 
     def frames() -> Iterator[Array]:
@@ -100,7 +100,7 @@ def _film(definition: RlDefinition, agent: Agent, order: PlayOrder, tell: Tell) 
         film.close()
 
 
-def _show(definition: RlDefinition, agent: Agent, order: PlayOrder, tell: Tell) -> None:
+def _show(definition: RlDefinition, agent: TrainableAgent, order: PlayOrder, tell: Tell) -> None:
     if sys.platform == "linux" and not any(os.environ.get(name) for name in _DISPLAYS):
         raise DefinitionError(_NO_DISPLAY)
     player = Player(make_rendered(definition.env, definition.evaluation.max_episode_steps, "human"), agent)

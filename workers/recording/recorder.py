@@ -1,6 +1,6 @@
 """Turns what happens in the loop into records of the contract and hands them to the spool.
 
-A call only appends to lists; the thread of a `Writer` empties them every 100 ms. Owns the windows, the columns not yet written and the
+A call only appends to lists; a `WriterThread` empties them every 100 ms. Owns the windows, the columns not yet written and the
 summary of the running epoch. Must not wait for the network, and touches the disk only in `flush` and in the thread.
 """
 
@@ -14,8 +14,8 @@ from palestra.contract.telemetry import (
     MAX_COLUMN,
     MAX_EVALUATION_RETURNS,
     Episodes,
+    EpochStatsRecord,
     Evaluation,
-    ExperimentStats,
     Note,
     Points,
     RunRecord,
@@ -23,7 +23,7 @@ from palestra.contract.telemetry import (
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
 from workers.recording.metric_windows import LearnWindow, means
-from workers.recording.writer_thread import Writer
+from workers.recording.writer_thread import WriterThread
 
 LAST_EPISODES: Final = 1_000
 """Episodes of an epoch that its summary names, the newest."""
@@ -82,11 +82,11 @@ class SpoolRecorder:
         writer: Writes beside the loop; one of its own where it is left out.
     """
 
-    def __init__(self, run: RecordedRun, sink: Sink, wall: Callable[[], float] = time.time, writer: Writer | None = None) -> None:
+    def __init__(self, run: RecordedRun, sink: Sink, wall: Callable[[], float] = time.time, writer: WriterThread | None = None) -> None:
         self._run = run
         self._sink = sink
         self._wall = wall
-        self._writer = writer or Writer()
+        self._writer = writer or WriterThread()
         self._window = LearnWindow(run.report_names)
         self._window_end = run.window_env_steps
         self._epoch_episodes: list[tuple[float, int]] = []
@@ -133,7 +133,7 @@ class SpoolRecorder:
         summary = tuple({"episode_return": value, "episode_length": float(length)} for value, length in self._epoch_episodes) or None
         self._epoch_episodes.clear()
         self.emit(
-            ExperimentStats(
+            EpochStatsRecord(
                 run=self._run.run_id,
                 total_epoch=max(0, clock.epochs - 1),
                 total_itr=clock.iterations,

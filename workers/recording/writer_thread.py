@@ -7,7 +7,7 @@ from typing import Final
 WRITE_SECONDS: Final = 0.1
 
 
-class Writer:
+class WriterThread:
     """Lets recorders write every 100 ms. Those of a pack share one: each thread that wakes up takes the loop's caches, and waits for it.
 
     Its thread lives as long as there is a recorder.

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from workers.core.errors import SnapshotUnreadableError
-from workers.core.row_stream import Stream
+from workers.core.row_stream import RowStream
 from workers.core.types import Array
 
 SEGMENT_BYTES: Final = 32 << 20
@@ -34,7 +34,7 @@ class Segment:
     """Number behind its last."""
 
 
-def write_stream(directory: Path, name: str, stream: Stream, before: Path | None) -> dict[str, Any]:
+def write_stream(directory: Path, name: str, stream: RowStream, before: Path | None) -> dict[str, Any]:
     """Writes the files of a stream, and returns as JSON what `read_stream` asks for.
 
     Args:
@@ -92,7 +92,7 @@ def read_stream(directory: Path, document: Mapping[str, Any]) -> dict[str, Array
     return ring
 
 
-def _rows_of_segment(stream: Stream) -> int:
+def _rows_of_segment(stream: RowStream) -> int:
     row = sum(column[:1].nbytes for column in stream.columns.values())
     return max(1, SEGMENT_BYTES // max(1, row))
 
@@ -120,7 +120,7 @@ def _linked(old: Path, new: Path) -> bool:
     return False
 
 
-def _write(directory: Path, name: str, stream: Stream, first: int, end: int) -> Segment:
+def _write(directory: Path, name: str, stream: RowStream, first: int, end: int) -> Segment:
     segment = Segment(f"{name}.{first:012}-{end:012}.npz", first, end)
     with (directory / segment.name).open("wb") as file:
         np.savez(file, allow_pickle=False, **{_FIELD + field: column for field, column in stream.read(first, end).items()})

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from workers.core.errors import SnapshotUnreadableError
-from workers.core.row_stream import Stream
+from workers.core.row_stream import RowStream
 from workers.core.types import OwnFiles, OwnFilesAt, StateTree
 from workers.snapshot.row_segments import read_stream, write_stream
 
@@ -76,7 +76,7 @@ class _Packer:
     def __init__(self) -> None:
         self._tensors: dict[str, torch.Tensor] = {}
         self._arrays: dict[str, np.ndarray[Any, Any]] = {}
-        self._streams: list[tuple[Stream, dict[str, Any]]] = []
+        self._streams: list[tuple[RowStream, dict[str, Any]]] = []
         """Each with the JSON that stands for it, to be filled in."""
         self.own_files: list[OwnFiles] = []
 
@@ -91,7 +91,7 @@ class _Packer:
             return {"$tensor": path}
         if isinstance(value, np.ndarray):
             return self._pack_array(value, path)
-        if isinstance(value, Stream | OwnFiles):
+        if isinstance(value, RowStream | OwnFiles):
             return self._pack_files(value)
         return _scalar(value, path)
 
@@ -112,7 +112,7 @@ class _Packer:
             raise TypeError(f"{path}: the keys of a state must be strings that do not look like a snapshot's own marks")
         return {key: self.pack(item, f"{path}/{key}") for key, item in value.items()}
 
-    def _pack_files(self, value: Stream | OwnFiles) -> dict[str, Any]:
+    def _pack_files(self, value: RowStream | OwnFiles) -> dict[str, Any]:
         if isinstance(value, OwnFiles):
             self.own_files.append(value)
             return {"$files": True}

@@ -25,7 +25,7 @@ _NO_NUMBERS = np.zeros((1, 1), np.float64)
 
 
 @dataclass(slots=True)
-class Batch(Experience):
+class SupervisedBatch(Experience):
     """One batch. The arrays of an experience hold nothing."""
 
     features: Any = None
@@ -51,7 +51,7 @@ class BatchCollector:
         self._iterator: Iterator[tuple[Any, Any]] | None = None
         self._drawn = 0
 
-    def collect(self, plan: CollectPlan) -> Batch:
+    def collect(self, plan: CollectPlan) -> SupervisedBatch:
         """Returns the next batch; counts one env_step.
 
         Raises:
@@ -64,7 +64,7 @@ class BatchCollector:
             raise InputExhaustedError(f"the input ended after {self._drawn} batches") from None
         self._drawn += 1
         empty = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS, _NO_FLAGS, _NO_FLAGS, _NO_NUMBERS)
-        return Batch(*empty, env_steps=1, features=tensors(features), labels=tensors(labels))
+        return SupervisedBatch(*empty, env_steps=1, features=tensors(features), labels=tensors(labels))
 
     def state_dict(self) -> StateTree:
         """Returns how many batches were drawn, and the input's own state."""

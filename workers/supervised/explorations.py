@@ -11,7 +11,8 @@ import numpy as np
 
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import Array, StateTree
-from workers.supervised.rate_decays import Decay, Schedule
+from workers.rl.exploration.schedules import RateSchedule
+from workers.supervised.rate_decays import Decay
 
 
 class Exploration:
@@ -189,7 +190,7 @@ def ornsteinuhlenbeck_process(sigma: float = 0.3, mu: float = 0.0, theta: float 
     return OrnsteinUhlenbeck(sigma, mu, theta)
 
 
-def _bounded(rate: float, formula: Schedule, span: tuple[int, float], least: float) -> Callable[[int], float]:
+def _bounded(rate: float, formula: RateSchedule, span: tuple[int, float], least: float) -> Callable[[int], float]:
     start, stop = span
     if not 0 <= rate <= 1:
         raise ValueError(f"exploration_rate must lie in [0, 1], not {rate}")

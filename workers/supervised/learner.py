@@ -9,11 +9,11 @@ import torch
 from workers.core.null_parts import NoMemory
 from workers.core.protocols import EngineView
 from workers.core.types import Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree, StopReason
-from workers.supervised.batches import Batch, rows_in, tensors
+from workers.supervised.batches import SupervisedBatch, rows_in, tensors
 from workers.supervised.model_function import ModelFunction
 from workers.supervised.modes import Modes
 from workers.supervised.predict_module import PredictModule
-from workers.supervised.run_session import RunValues, Session
+from workers.supervised.run_session import RunSession, RunValues
 from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import Variables
 
@@ -81,12 +81,12 @@ class SupervisedLearner:
     collect_plan = CollectPlan(vector_steps=1)
     learn_schedule = LearnSchedule(every_env_steps=1, updates=1)
 
-    def __init__(self, model: ModelFunction, variables: Variables, session: Session) -> None:
+    def __init__(self, model: ModelFunction, variables: Variables, session: RunSession) -> None:
         self.memory = NoMemory()
         self._model = model
         self._variables = variables
         self._session = session
-        self._batch: Batch | None = None
+        self._batch: SupervisedBatch | None = None
         self._features: StateTree | None = None
 
     def act(self, observation: Array, *, explore: bool) -> Array:
@@ -96,7 +96,7 @@ class SupervisedLearner:
 
     def observe(self, experience: Experience) -> None:
         """Keeps the batch for the next update."""
-        if not isinstance(experience, Batch):
+        if not isinstance(experience, SupervisedBatch):
             raise TypeError("a supervised model learns from batches: collect them with a BatchCollector")
         self._batch = experience
         if self._features is None:
@@ -151,7 +151,7 @@ class SessionBridge:
         close_episode: Called at each boundary, for a run that is still owed to the hooks.
     """
 
-    def __init__(self, session: Session, close_episode: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, session: RunSession, close_episode: Callable[[], None] = lambda: None) -> None:
         self._session = session
         self._close_episode = close_episode
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-Schedule = Callable[[float], float]
-"""Maps a counter to a rate."""
+from workers.rl.exploration.schedules import RateSchedule
 
 POLYNOMIAL_END: Final = 0.0001
 
@@ -60,7 +59,7 @@ class Decay:
         if self.decay_type == "piecewise_constant":
             self._check_pieces()
 
-    def schedule(self, initial: float) -> Schedule:
+    def schedule(self, initial: float) -> RateSchedule:
         """Returns the rate as a function of the counter, which must not be negative.
 
         Args:
@@ -82,19 +81,19 @@ class Decay:
             raise ValueError(f"boundaries must ascend, not {list(self.boundaries)}")
 
 
-def _exponential(decay: Decay, initial: float) -> Schedule:
+def _exponential(decay: Decay, initial: float) -> RateSchedule:
     return lambda count: float(initial * decay.decay_rate ** decay.turns(count))
 
 
-def _natural(decay: Decay, initial: float) -> Schedule:
+def _natural(decay: Decay, initial: float) -> RateSchedule:
     return lambda count: initial * math.exp(-decay.decay_rate * decay.turns(count))
 
 
-def _inverse(decay: Decay, initial: float) -> Schedule:
+def _inverse(decay: Decay, initial: float) -> RateSchedule:
     return lambda count: initial / (1 + decay.decay_rate * decay.turns(count))
 
 
-def _polynomial(decay: Decay, initial: float) -> Schedule:
+def _polynomial(decay: Decay, initial: float) -> RateSchedule:
     def rate(count: float) -> float:
         span = decay.decay_steps * max(1, math.ceil(count / decay.decay_steps)) if decay.cycle else decay.decay_steps
         return float((initial - decay.end) * (1 - min(count, span) / span) ** decay.power + decay.end)
@@ -102,12 +101,12 @@ def _polynomial(decay: Decay, initial: float) -> Schedule:
     return rate
 
 
-def _piecewise(decay: Decay, initial: float) -> Schedule:
+def _piecewise(decay: Decay, initial: float) -> RateSchedule:
     del initial
     return lambda count: next((v for b, v in zip(decay.boundaries, decay.values, strict=False) if count <= b), decay.values[-1])
 
 
-KINDS: Final[dict[str, Callable[[Decay, float], Schedule]]] = {
+KINDS: Final[dict[str, Callable[[Decay, float], RateSchedule]]] = {
     "exponential_decay": _exponential,
     "natural_exp_decay": _natural,
     "inverse_time_decay": _inverse,

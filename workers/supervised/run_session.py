@@ -64,7 +64,7 @@ class RunContext:
 
     __slots__ = ("session",)
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: "RunSession") -> None:
         self.session = session
 
     @property
@@ -86,7 +86,7 @@ class SessionRunHook:
     def begin(self) -> None:
         """Called once, before anything is made."""
 
-    def after_create_session(self, session: "Session", coord: object = None) -> None:
+    def after_create_session(self, session: "RunSession", coord: object = None) -> None:
         """Called once, when counters and variables are those of the newest checkpoint."""
 
     def before_run(self, run_context: RunContext) -> None:
@@ -95,11 +95,11 @@ class SessionRunHook:
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """Called after each run; the counters include it."""
 
-    def end(self, session: "Session") -> None:
+    def end(self, session: "RunSession") -> None:
         """Called once when training or evaluation ended without an exception, before the last checkpoint."""
 
 
-class Session:
+class RunSession:
     """The runs of one training or evaluation.
 
     Args:

@@ -22,9 +22,9 @@ from workers.ipc.json_log import Logger
 from workers.ipc.process_tree import out_of_memory_kills, reap_orphans
 from workers.supervisor.attempt_telemetry import Observer
 from workers.supervisor.limits import MEMORY_EVERY_SECONDS, Breach, LimitWatch
-from workers.supervisor.outcome import Ending, report_of
+from workers.supervisor.outcome import TrainerExit, report_of
 from workers.supervisor.pending_order import OrderBox
-from workers.supervisor.resource_usage import Sampler, resident_mib
+from workers.supervisor.resource_usage import ResourceSampler, resident_mib
 from workers.supervisor.server_link import LinkParts, ServerLink
 from workers.supervisor.snapshot_download import InputError, fetch_inputs
 from workers.supervisor.snapshot_feed import FeedParts, SnapshotFeed
@@ -55,7 +55,7 @@ class Supervision:
             directory,
             [run.run_id for run in self._work_order.runs],
             self._spool,
-            Sampler(options.gpus),
+            ResourceSampler(options.gpus),
             log,
             prefix="" if schedule.writes_training_state else f"{schedule.value}/",
         )
@@ -201,9 +201,9 @@ class Supervision:
         pid = self._trainer.pid if self._trainer is not None else None
         return Renewal(trainer_pid=pid, env_step=at.env_step, update=at.update, spooled_seq=self._spool.last_seq())
 
-    def _ending(self, *, kernel_killed_for_memory: bool) -> Ending:
+    def _ending(self, *, kernel_killed_for_memory: bool) -> TrainerExit:
         at = self._observer.progress()
-        return Ending(
+        return TrainerExit(
             exit_status=self._trainer.poll() if self._trainer is not None else None,
             report=_read_report(self._directory.report),
             order=self._order(),

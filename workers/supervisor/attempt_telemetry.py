@@ -13,13 +13,13 @@ from workers.ipc.attempt_directory import AttemptDirectory, read_json
 from workers.ipc.full_disk import is_full_error
 from workers.ipc.json_log import Logger
 from workers.supervisor.log_tail import LogTail
-from workers.supervisor.resource_usage import Sampler
+from workers.supervisor.resource_usage import ResourceSampler
 
 SYSTEM_EVERY_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrainerProgress:
     """How far the trainer says it is."""
 
     env_step: int = 0
@@ -29,7 +29,7 @@ class Progress:
     """All that the trainer wrote."""
 
     @classmethod
-    def read(cls, path: Path) -> "Progress":
+    def read(cls, path: Path) -> "TrainerProgress":
         """Returns what the file says; zeros where it says nothing."""
         raw = read_json(path)
         return cls(_counter(raw, "env_step"), _counter(raw, "update"), _counter(raw, "episode"), raw)
@@ -50,7 +50,14 @@ class Observer:
     """
 
     def __init__(
-        self, directory: AttemptDirectory, runs: Sequence[str], spool: SpoolWriter, sampler: Sampler, log: Logger, *, prefix: str = ""
+        self,
+        directory: AttemptDirectory,
+        runs: Sequence[str],
+        spool: SpoolWriter,
+        sampler: ResourceSampler,
+        log: Logger,
+        *,
+        prefix: str = "",
     ) -> None:
         self._prefix = prefix
         self._directory = directory
@@ -68,9 +75,9 @@ class Observer:
         """Last line of the trainer's output."""
         return self._tail.last_line
 
-    def progress(self) -> Progress:
+    def progress(self) -> TrainerProgress:
         """Returns how far the trainer is."""
-        return Progress.read(self._directory.progress)
+        return TrainerProgress.read(self._directory.progress)
 
     def look(self, now: float, pids: Callable[[], Iterable[int]]) -> None:
         """Records new output, and a sample when it is time for one.

@@ -18,7 +18,7 @@ _IDLE_SECONDS: Final = 1.0
 """Age from which an unfinished line is shown as it is."""
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     """A line as it is shown."""
 
     text: str
@@ -33,7 +33,7 @@ class LineSplitter:
         self._line = bytearray()
         self._overflow = 0
 
-    def feed(self, data: bytes) -> Iterator[Line]:
+    def feed(self, data: bytes) -> Iterator[OutputLine]:
         """Yields the lines that `data` completes."""
         *whole, rest = data.split(b"\n")
         for part in whole:
@@ -41,7 +41,7 @@ class LineSplitter:
             yield self._finish()
         self._extend(rest)
 
-    def flush(self) -> Iterator[Line]:
+    def flush(self) -> Iterator[OutputLine]:
         """Yields the unfinished line, if there is one."""
         if self._line or self._overflow:
             yield self._finish()
@@ -51,9 +51,9 @@ class LineSplitter:
         self._line += part[:room]
         self._overflow += max(0, len(part) - room)
 
-    def _finish(self) -> Line:
+    def _finish(self) -> OutputLine:
         text, cut = _readable(bytes(self._line))
-        line = Line(text, cut + self._overflow)
+        line = OutputLine(text, cut + self._overflow)
         self._line.clear()
         self._overflow = 0
         return line
@@ -111,7 +111,7 @@ class LogTail:
         self._offset += len(data)
         return data
 
-    def _records(self, lines: list[Line]) -> Iterator[LogLines]:
+    def _records(self, lines: list[OutputLine]) -> Iterator[LogLines]:
         for start in range(0, len(lines), _MAX_LINES):
             some = lines[start : start + _MAX_LINES]
             texts = tuple(line.text for line in some)

@@ -11,7 +11,7 @@ from workers.supervisor.limits import Breach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class TrainerExit:
     """What is known when the last process of a trainer is gone."""
 
     exit_status: int | None
@@ -40,7 +40,7 @@ _ORDERED: Final = {
 }
 
 
-def report_of(ending: Ending) -> AttemptReport:
+def report_of(ending: TrainerExit) -> AttemptReport:
     """Returns the report to release with.
 
     A trainer that came to its own end counts as such even if it was asked to stop at the same moment. One that saved because of a limit
@@ -59,7 +59,7 @@ def report_of(ending: Ending) -> AttemptReport:
     return _sudden(ending)
 
 
-def _sudden(ending: Ending) -> AttemptReport:
+def _sudden(ending: TrainerExit) -> AttemptReport:
     status = ending.exit_status
     if status == EXIT_STATUS or (ending.disk_is_full and status is not None and (status > 0 or status == -signal.SIGBUS)):
         return _failed(ending, Cause.DISK_FULL, ADVICE)
@@ -81,11 +81,11 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _failed(ending: Ending, cause: Cause, message: str) -> AttemptReport:
+def _failed(ending: TrainerExit, cause: Cause, message: str) -> AttemptReport:
     return _bare(ending, Outcome.FAILED, cause).model_copy(update={"failure": Failure(message=message[:4_000])})
 
 
-def _bare(ending: Ending, outcome: Outcome, cause: Cause) -> AttemptReport:
+def _bare(ending: TrainerExit, outcome: Outcome, cause: Cause) -> AttemptReport:
     base = ending.report or AttemptReport(
         outcome=outcome, cause=cause, env_step=ending.env_step, update=ending.update, episode=ending.episode
     )

@@ -23,7 +23,7 @@ _GPU_FIELDS: Final[Mapping[str, str]] = {
 }
 
 
-class Sampler:
+class ResourceSampler:
     """Measures an attempt's processes; shares of the CPU are since the last sample.
 
     Args:

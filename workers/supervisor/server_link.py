@@ -18,7 +18,7 @@ from palestra.telemetry.spool import SpoolDamagedError, SpoolReader, SpoolWriter
 from palestra.telemetry.transport import HttpTransport
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.json_log import Logger
-from workers.ipc.server_api import AttemptApi, RefusedError, UnreachableError
+from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError
 from workers.supervisor.pending_order import OrderBox
 from workers.supervisor.uploads import Uploader
 
@@ -118,7 +118,7 @@ class ServerLink:
                 judged = self._uploader.missing.judge(report)
                 self._api.release(Release(report=judged, last_seq=self._shipper.acked_seq))
                 return judged
-        except UnreachableError as error:
+        except ServerUnreachableError as error:
             self._parts.log.warning("release.delayed", reason=str(error))
             wait = error.wait
         except RefusedError as refusal:
@@ -152,7 +152,7 @@ class ServerLink:
             self._renew_now.clear()
             try:
                 answer = self._api.renew(self._renewal(), within=max(renew_seconds, _SHORTEST_RENEWAL))
-            except UnreachableError as error:
+            except ServerUnreachableError as error:
                 if backoff.failures == 0:
                     self._parts.log.warning("lease.unreachable", reason=str(error))
                 backoff.wait(error.wait)
@@ -188,7 +188,7 @@ class ServerLink:
                 if not self._uploader.step(self._shipper.acked_seq):
                     self._stop_work.wait(_UPLOAD_POLL_SECONDS)
                 backoff.reset()
-            except UnreachableError as error:
+            except ServerUnreachableError as error:
                 self._parts.log.warning("upload.delayed", reason=str(error))
                 backoff.wait(error.wait)
             except RefusedError as refusal:

@@ -10,7 +10,7 @@ from palestra.contract.states import Cause
 from palestra.contract.work_order import SnapshotFileRef, SnapshotRef, WorkOrder
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.full_disk import is_full_error
-from workers.ipc.server_api import AttemptApi, DamagedError, RefusedError, UnreachableError
+from workers.ipc.server_api import AttemptApi, DamagedError, RefusedError, ServerUnreachableError
 
 _MAX_DAMAGED: Final = 5
 _LONGEST_WAIT: Final = 5.0
@@ -67,7 +67,7 @@ def _fetch_file(api: AttemptApi, target: Path, file: SnapshotFileRef, interrupte
             if damaged >= _MAX_DAMAGED:
                 raise
             backoff.wait()
-        except UnreachableError as error:
+        except ServerUnreachableError as error:
             backoff.wait(error.wait)
         else:
             return

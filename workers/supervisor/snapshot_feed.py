@@ -17,8 +17,8 @@ from palestra.contract.states import Cause
 from palestra.contract.work_order import FollowAnswer, FollowRequest, RunOrder, SnapshotRef
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.json_log import Logger
-from workers.ipc.server_api import AttemptApi, RefusedError, UnreachableError
-from workers.ipc.snapshot_requests import End, Given, Wanted, answer, wanted_of
+from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError
+from workers.ipc.snapshot_requests import Given, NoSnapshotReason, Wanted, answer, wanted_of
 from workers.supervisor.limits import Breach
 from workers.supervisor.snapshot_download import InputError, fetch_snapshot
 
@@ -72,7 +72,7 @@ class SnapshotFeed:
         """Tries once to answer a request; false where there is nothing to say yet.
 
         Raises:
-            UnreachableError: Try again.
+            ServerUnreachableError: Try again.
             RefusedError: Trying again changes nothing.
         """
         if self._follow.only_once:
@@ -99,7 +99,7 @@ class SnapshotFeed:
                 continue
             try:
                 done = self.serve(wanted, stop)
-            except UnreachableError as error:
+            except ServerUnreachableError as error:
                 self._parts.log.warning("follow.delayed", reason=str(error))
                 backoff.wait(error.wait)
                 continue
@@ -115,7 +115,7 @@ class SnapshotFeed:
     def _end(self, wanted: Wanted, answered: FollowAnswer) -> bool:
         if answered.training == "live":
             return False
-        end = End.OVER if answered.training == "over" else End.YIELD
+        end = NoSnapshotReason.OVER if answered.training == "over" else NoSnapshotReason.YIELD
         self._answer(Given(number=wanted.number, end=end, stored=answered.evaluated))
         return True
 

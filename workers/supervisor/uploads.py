@@ -21,7 +21,7 @@ from palestra.contract.work_order import Backlog
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.full_disk import is_full_error
-from workers.ipc.server_api import AttemptApi, RefusedError, UnreachableError
+from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError
 from workers.supervisor.missing_results import MissingResults
 from workers.supervisor.snapshot_backlog import SnapshotBacklog
 
@@ -79,7 +79,7 @@ class Uploader:
         """Uploads one snapshot whose record is acknowledged, or else one video; false if neither waits.
 
         Raises:
-            UnreachableError: The same is tried again at the next step; what is stored already is not sent twice.
+            ServerUnreachableError: The same is tried again at the next step; what is stored already is not sent twice.
             RefusedError: If the attempt may not write any more.
         """
         with self._lock:
@@ -95,7 +95,7 @@ class Uploader:
         """Uploads everything that is left, exports as well.
 
         Raises:
-            UnreachableError: Call it again.
+            ServerUnreachableError: Call it again.
             RefusedError: If the attempt may not write any more.
         """
         while self.step(acked_seq):
@@ -122,7 +122,7 @@ class Uploader:
         problem: str | None = None
         try:
             send(item)
-        except UnreachableError as error:
+        except ServerUnreachableError as error:
             problem = _STATUS.sub("", str(error))
             raise
         finally:
@@ -234,7 +234,7 @@ class Uploader:
             self._report(f"{path.name} is not wanted any more: {refusal}")
             return Sent.UNWANTED
         if self._may_pass(refusal, declared, path):
-            raise UnreachableError(str(refusal))
+            raise ServerUnreachableError(str(refusal))
         self._keep(refusal, declared, path)
         return Sent.REFUSED
 

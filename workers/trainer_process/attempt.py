@@ -68,7 +68,7 @@ _IMPLY_EXPORTS: Final = {Schedule.TRAIN_AND_EVALUATE, Schedule.TEST}
 
 
 @dataclass(slots=True)
-class Attempt:
+class RunningAttempt:
     """What one attempt knows about itself while it runs."""
 
     directory: AttemptDirectory
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     faulthandler.enable()
     directory = AttemptDirectory(options.attempt_dir.resolve())
-    attempt = Attempt(directory, WorkOrder.model_validate_json(directory.work_order.read_bytes()), ControlFlag())
+    attempt = RunningAttempt(directory, WorkOrder.model_validate_json(directory.work_order.read_bytes()), ControlFlag())
     attempt.control.obey_sigterm()
     if options.control_fd is not None:
         attempt.control.listen(options.control_fd)
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if report.outcome is Outcome.FAILED else 0
 
 
-def execute(attempt: Attempt) -> AttemptReport:
+def execute(attempt: RunningAttempt) -> AttemptReport:
     """Does what the attempt's schedule says; whatever is raised becomes the report of a failure."""
     try:
         order = attempt.order
@@ -129,7 +129,7 @@ def execute(attempt: Attempt) -> AttemptReport:
         return _report(attempt, Outcome.FAILED, cause, failure)
 
 
-def _check_formats(attempt: Attempt) -> None:
+def _check_formats(attempt: RunningAttempt) -> None:
     """Tells of a package that an export needs before hours are spent on what it exports."""
     order = attempt.order
     formats = _formats(order.definition, order.runs[0])
@@ -137,20 +137,20 @@ def _check_formats(attempt: Attempt) -> None:
         require_packages()
 
 
-def _tell_start(attempt: Attempt) -> None:
+def _tell_start(attempt: RunningAttempt) -> None:
     with SpoolWriter(attempt.directory.spool) as spool:
         for run in attempt.order.runs:
             spool.append(run_log.lines(run.run_id, [run_log.started(attempt.order, run, attempt.device)]))
 
 
 @contextmanager
-def _records(attempt: Attempt) -> Iterator[TellingSink]:
+def _records(attempt: RunningAttempt) -> Iterator[TellingSink]:
     """Opens the spool for the records of a job, each with its line in the log."""
     with SpoolWriter(attempt.directory.spool) as spool:
         yield TellingSink(spool)
 
 
-def _train(attempt: Attempt) -> AttemptReport:
+def _train(attempt: RunningAttempt) -> AttemptReport:
     if len(attempt.order.runs) > 1:
         return _train_pack(attempt)
     run = attempt.run
@@ -163,7 +163,7 @@ def _train(attempt: Attempt) -> AttemptReport:
     return _ended(attempt, reason)
 
 
-def _train_pack(attempt: Attempt) -> AttemptReport:
+def _train_pack(attempt: RunningAttempt) -> AttemptReport:
     """Trains several runs, whose attempt ends with the last of them."""
     order = attempt.order
     snapshots = [None if run.snapshot is None else _load_snapshot(attempt, run) for run in order.runs]
@@ -205,7 +205,7 @@ def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuali
     return ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
 
 
-def _leave_exports(attempt: Attempt, run: RunOrder, training: Training, reason: StopReason) -> None:
+def _leave_exports(attempt: RunningAttempt, run: RunOrder, training: Training, reason: StopReason) -> None:
     """Exports what a run that is complete is to leave."""
     if reason.completes_run:
         definition, implied = attempt.order.definition, attempt.order.schedule in _IMPLY_EXPORTS
@@ -213,7 +213,7 @@ def _leave_exports(attempt: Attempt, run: RunOrder, training: Training, reason: 
         native.export(definition, run, training.agent, training.engine.clock, _exports(attempt, run), formats)
 
 
-def _test(attempt: Attempt) -> AttemptReport:
+def _test(attempt: RunningAttempt) -> AttemptReport:
     """Goes once through all that a training does. Its snapshot is written, read back and removed, and no record names it."""
     run = attempt.run
     _end_at_orders(attempt)
@@ -230,20 +230,20 @@ def _test(attempt: Attempt) -> AttemptReport:
     return _ended(attempt, result.reason)
 
 
-def _training(attempt: Attempt, sink: Sink, snapshots: Path) -> Training:
+def _training(attempt: RunningAttempt, sink: Sink, snapshots: Path) -> Training:
     training = assemble_training(_context(attempt, attempt.run, sink, snapshots))
     attempt.clock = training.engine.clock
     _note_code(attempt, training)
     return training
 
 
-def _note_code(attempt: Attempt, training: Training) -> None:
+def _note_code(attempt: RunningAttempt, training: Training) -> None:
     if attempt.other_code is not None:
         message = f"This attempt runs other code than the experiment's: {shown_code(attempt.other_code)}"
         training.recorder.note("code_changed", message)
 
 
-def _context(attempt: Attempt, run: RunOrder, sink: Sink, snapshots: Path) -> TrainingContext:
+def _context(attempt: RunningAttempt, run: RunOrder, sink: Sink, snapshots: Path) -> TrainingContext:
     return TrainingContext(
         order=attempt.order,
         run=run,
@@ -256,7 +256,7 @@ def _context(attempt: Attempt, run: RunOrder, sink: Sink, snapshots: Path) -> Tr
 
 
 @contextmanager
-def _shown(attempt: Attempt, *trainings: Training) -> Iterator[None]:
+def _shown(attempt: RunningAttempt, *trainings: Training) -> Iterator[None]:
     """Tells the supervisor how far the trainings are."""
     progress = ProgressFile(attempt.directory.progress, [training.engine.clock for training in trainings])
     progress.start()
@@ -266,7 +266,7 @@ def _shown(attempt: Attempt, *trainings: Training) -> Iterator[None]:
         progress.close()
 
 
-def _ended(attempt: Attempt, reason: StopReason) -> AttemptReport:
+def _ended(attempt: RunningAttempt, reason: StopReason) -> AttemptReport:
     return _report(attempt, **_why(reason))
 
 
@@ -279,7 +279,7 @@ def _counters(clock: ClockView) -> dict[str, Any]:
     return {"env_step": clock.env_steps, "update": clock.updates, "episode": clock.episodes}
 
 
-def _follow(attempt: Attempt) -> AttemptReport:
+def _follow(attempt: RunningAttempt) -> AttemptReport:
     """Evaluates the snapshots of the run, one after another, as the supervisor hands them in."""
     _end_at_orders(attempt)
     order = attempt.order
@@ -293,7 +293,7 @@ def _follow(attempt: Attempt) -> AttemptReport:
     return _ended(attempt, followed.reason)
 
 
-def _evaluate(attempt: Attempt) -> AttemptReport:
+def _evaluate(attempt: RunningAttempt) -> AttemptReport:
     snapshot = _load_snapshot(attempt, attempt.run)
     attempt.clock = StillClock.of(snapshot.state)
     _end_at_orders(attempt)
@@ -303,7 +303,7 @@ def _evaluate(attempt: Attempt) -> AttemptReport:
     return _report(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
 
 
-def _export(attempt: Attempt) -> AttemptReport:
+def _export(attempt: RunningAttempt) -> AttemptReport:
     run, definition = attempt.run, attempt.order.definition
     snapshot = _load_snapshot(attempt, attempt.run)
     attempt.clock = StillClock.of(snapshot.state)
@@ -318,7 +318,7 @@ def _formats(definition: Definition, run: RunOrder) -> tuple[ExportFormat, ...]:
     return run.formats or definition.export.formats
 
 
-_WORK: Final[dict[Schedule, Callable[[Attempt], AttemptReport]]] = {
+_WORK: Final[dict[Schedule, Callable[[RunningAttempt], AttemptReport]]] = {
     Schedule.TRAIN: _train,
     Schedule.TRAIN_AND_EVALUATE: _train,
     Schedule.CONTINUOUS_TRAIN_AND_EVALUATE: _train,
@@ -330,7 +330,7 @@ _WORK: Final[dict[Schedule, Callable[[Attempt], AttemptReport]]] = {
 }
 
 
-def _load_snapshot(attempt: Attempt, run: RunOrder) -> LoadedSnapshot:
+def _load_snapshot(attempt: RunningAttempt, run: RunOrder) -> LoadedSnapshot:
     reference = run.snapshot
     if reference is None:
         raise DefinitionError(f"a job of the schedule {attempt.order.schedule.value!r} needs a snapshot, and the work order names none")
@@ -338,11 +338,11 @@ def _load_snapshot(attempt: Attempt, run: RunOrder) -> LoadedSnapshot:
     return load_snapshot(directory, run_id=run.run_id, definition_hash=definition_hash(attempt.order.definition))
 
 
-def _exports(attempt: Attempt, run: RunOrder) -> Path:
+def _exports(attempt: RunningAttempt, run: RunOrder) -> Path:
     return attempt.directory.exports / run.run_id
 
 
-def _end_at_orders(attempt: Attempt) -> None:
+def _end_at_orders(attempt: RunningAttempt) -> None:
     """Where there is no state to save, an order ends the process as soon as it is heard."""
 
     def end(reason: StopReason) -> None:
@@ -353,7 +353,7 @@ def _end_at_orders(attempt: Attempt) -> None:
     attempt.control.call_at_order(end)
 
 
-def _report(attempt: Attempt, outcome: Outcome, cause: Cause, failure: Failure | None = None) -> AttemptReport:
+def _report(attempt: RunningAttempt, outcome: Outcome, cause: Cause, failure: Failure | None = None) -> AttemptReport:
     return AttemptReport(
         outcome=outcome,
         cause=cause,
@@ -365,7 +365,7 @@ def _report(attempt: Attempt, outcome: Outcome, cause: Cause, failure: Failure |
     )
 
 
-def _provenance(attempt: Attempt) -> dict[str, Any]:
+def _provenance(attempt: RunningAttempt) -> dict[str, Any]:
     other = attempt.other_code
     return {
         **({} if other is None else {"other_code": other.model_dump(mode="json")}),

@@ -9,7 +9,7 @@ from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
 from app.api.body import json_body
 from app.api.deps import DatabaseDep, ReadSession
 from app.api.download import attachment, wanted_slice
-from app.api.errors import ApiError
+from app.api.errors import HttpProblemError
 from app.api.paging import page_request
 from app.domain.paging import PageRequest
 from app.services.artifacts import artifacts
@@ -54,7 +54,7 @@ async def upload_artifact(
 ) -> ArtifactView:
     """Takes the content of a declared artifact as the plain body. It is kept only if size and SHA-256 are the declared ones."""
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise ApiError(415, "compressed_body", "Send the content as it is: this server does not decompress requests.")
+        raise HttpProblemError(415, "compressed_body", "Send the content as it is: this server does not decompress requests.")
     return await artifacts.upload(database, store, attempt_id, artifact_id, request.stream())
 
 

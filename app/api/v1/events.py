@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from app.api.auth import Reader, authenticate
-from app.api.errors import ApiError, invalid
+from app.api.errors import HttpProblemError, invalid
 from app.api.stream import EventStream
 from app.services.events.event_log import EventType
-from app.services.events.hub import Hub, Wish
+from app.services.events.hub import EventHub, Wish
 from palestra.contract.names import MAX_STEP
 
 router = APIRouter(tags=["events"])
@@ -47,7 +47,7 @@ async def tail_events(
 
     A comment comes every 15 s. The event `resync` says that the log no longer leads on from the cursor: load the history again.
     """
-    hub: Hub = request.app.state.hub
+    hub: EventHub = request.app.state.hub
     cursor = after if last_event_id is None else _cursor(last_event_id)
     whose = {"user_id": principal.user_id, "credential": principal.token_id or principal.session_id or ""}
     stream = EventStream(hub, wish, **whose, after=cursor, still_good=_still_good(request))
@@ -64,7 +64,7 @@ def _still_good(request: Request) -> Callable[[], Awaitable[bool]]:
     async def check() -> bool:
         try:
             await authenticate(request, None, None)
-        except ApiError:
+        except HttpProblemError:
             return False
         return True
 

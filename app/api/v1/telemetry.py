@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request
 
 from app.api import body
 from app.api.auth import AttemptCaller
-from app.api.errors import ApiError
+from app.api.errors import HttpProblemError
 from app.services.telemetry.batches import Delivery
 from app.services.telemetry.group_commit import Acknowledger
 from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, TelemetryAck, TelemetryBatch
@@ -21,9 +21,9 @@ async def _read(request: Request) -> TelemetryBatch:
     body.check_content_type(request)
     try:
         return await body.read_document(raw, TelemetryBatch)
-    except ApiError as error:
+    except HttpProblemError as error:
         if any(problem.pointer == "/records" and problem.code == "length" for problem in error.errors) and b'"type"' in raw:
-            raise ApiError(413, "too_large", f"A batch holds at most {MAX_BATCH_RECORDS} records. Send less at once.") from None
+            raise HttpProblemError(413, "too_large", f"A batch holds at most {MAX_BATCH_RECORDS} records. Send less at once.") from None
         raise
 
 

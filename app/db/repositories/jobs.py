@@ -39,7 +39,7 @@ class JobFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyJob:
     """A job to ring for."""
 
     job_id: str
@@ -224,13 +224,13 @@ async def positions(session: Session, project_id: str, pools: Collection[str]) -
     return dict((await session.execute(select(queued.c.id, place))).all())
 
 
-async def ready(session: Session, queue: Queue, ring_seconds: float, limit: int) -> Sequence[Ready]:
+async def ready(session: Session, queue: Queue, ring_seconds: float, limit: int) -> Sequence[ReadyJob]:
     """Returns the next jobs of a queue that wait for a (new) doorbell, in order; those that its workers can take."""
     fits = (JobRow.gpus <= queue.most_gpus, JobRow.work_order_version.in_(queue.versions), may_start_now(), ~_held())
     queued = _queued(queue.project_id, [queue.pool], *fits)
     silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
     query = select(queued.c.id, queued.c.pool, queued.c.attempt).where(silent).order_by(*_turn(queued)).limit(limit)
-    return [Ready(job_id, pool, attempt + 1) for job_id, pool, attempt in await session.execute(query)]
+    return [ReadyJob(job_id, pool, attempt + 1) for job_id, pool, attempt in await session.execute(query)]
 
 
 async def held(session: Session, job_ids: Collection[str]) -> set[str]:
@@ -266,7 +266,7 @@ async def pinned_to_snapshots(session: Session) -> Sequence[JobRow]:
     return [job for job in jobs if str((job.evaluate or {}).get("snapshot", "")).startswith("snp_")]
 
 
-async def mark_rung(session: Session, rung: Collection[Ready]) -> None:
+async def mark_rung(session: Session, rung: Collection[ReadyJob]) -> None:
     """Notes that doorbells went out; a job that has moved on meanwhile is left alone."""
     for job in rung:
         same = (JobRow.id == job.job_id, JobRow.attempt == job.expected_attempt - 1, JobRow.state == JobState.QUEUED.value)

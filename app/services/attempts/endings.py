@@ -9,7 +9,7 @@ from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import endings, retry
-from app.domain.retry import History, Verdict
+from app.domain.retry import History, RetryDecision
 from app.services.events import event_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import Why
@@ -111,13 +111,13 @@ async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool
     return attempt.number > 1 or any(row.data.get("to") == JobState.PAUSED for row in moves)
 
 
-def _judge(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> Verdict:
+def _judge(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> RetryDecision:
     history = History(
         infrastructure_failures=job.infrastructure_failures, counted_failures=job.counted_failures, quick_deaths=job.quick_deaths
     )
     if outcome not in {Outcome.FAILED, Outcome.LOST}:
         kept = History(infrastructure_failures=history.infrastructure_failures)
-        return Verdict(requeue=False, delay=0, cause=cause, history=kept)
+        return RetryDecision(requeue=False, delay=0, cause=cause, history=kept)
     limits = Limits.model_validate_json(canonical_json(job.limits))
     return retry.judge(cause, lived, history, limits.max_attempts)
 
@@ -127,7 +127,7 @@ def _lived(attempt: AttemptRow) -> float:
     return 0.0 if last is None else max(0.0, (last - attempt.started_at).total_seconds())
 
 
-def _why(attempt: AttemptRow, actor: str, verdict: Verdict, outcome: Outcome, *, last: bool) -> Why:
+def _why(attempt: AttemptRow, actor: str, verdict: RetryDecision, outcome: Outcome, *, last: bool) -> Why:
     failure = None if attempt.failure is None else Failure.model_validate_json(canonical_json(attempt.failure))
     if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
         failure = Failure(message=endings.sentence(verdict.cause))

@@ -59,7 +59,7 @@ class Wish:
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
+class EventSubscription:
     """One client's place in the hub. `closed` ends it; `overflowed` says that it was too slow."""
 
     wish: Wish
@@ -100,7 +100,7 @@ class Stream:
         return taken
 
 
-class Hub:
+class EventHub:
     """The live events of one server process. `run` must be running while streams are open.
 
     Args:
@@ -125,14 +125,14 @@ class Hub:
         self._most = most
         self._most_per_user = most_per_user
         self._most_per_credential = most_per_credential or most_per_user
-        self._streams: set[Stream] = set()
+        self._streams: set[EventSubscription] = set()
         self._position: int | None = None
         self._positioned = asyncio.Event()
         self._wanted = asyncio.Event()
         self._stopping = False
 
     @contextlib.contextmanager
-    def open(self, wish: Wish, user_id: str, credential: str = "") -> Iterator[Stream]:
+    def open(self, wish: Wish, user_id: str, credential: str = "") -> Iterator[EventSubscription]:
         """Registers a stream.
 
         Args:
@@ -151,7 +151,7 @@ class Hub:
         if own >= self._most_per_credential or (len(whose) >= self._most_per_user and own >= min(ASSURED, self._most_per_user)):
             message = f"{own} live streams are open with this login or token, {len(whose)} of this user. Close a tab or a watch."
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)
-        stream = Stream(wish, user_id, credential)
+        stream = EventSubscription(wish, user_id, credential)
         self._streams.add(stream)
         self._wanted.set()
         try:
@@ -159,7 +159,7 @@ class Hub:
         finally:
             self._streams.discard(stream)
 
-    async def events(self, stream: Stream, after: int | None, seconds: float) -> AsyncIterator[list[LiveEvent]]:
+    async def events(self, stream: EventSubscription, after: int | None, seconds: float) -> AsyncIterator[list[LiveEvent]]:
         """Yields the stream's events after a cursor in order, and an empty list where none came for `seconds`.
 
         Args:

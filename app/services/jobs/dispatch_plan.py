@@ -8,33 +8,33 @@ from app.db.models.jobs import JobRow
 from app.db.repositories import jobs as rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import workers as worker_rows
-from app.db.repositories.jobs import Queue, Ready
+from app.db.repositories.jobs import Queue, ReadyJob
 from app.db.repositories.workers import Offer
 from app.services.jobs import job_state
 from app.services.jobs.job_state import Why
 from palestra.contract.states import Cause, JobState, SnapshotState
 from palestra.contract.work_order import Failure
 
-__all__ = ["Ready", "fail_hopeless", "plan", "rung"]
+__all__ = ["ReadyJob", "fail_hopeless", "plan", "rung"]
 
 _ACTOR: Final = "daemon:dispatcher"
 
 
-async def plan(session: Session, ring_seconds: float) -> list[Ready]:
+async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
     """Returns the jobs to ring for, in order.
 
     A job is rung when it has not been rung since it was queued, or when nobody answered for `ring_seconds`. Doorbells that may still be
     answered count as taken slots.
     """
     offers = await worker_rows.offers(session)
-    found: list[Ready] = []
+    found: list[ReadyJob] = []
     for project_id, pool in await rows.waiting_queues(session):
         mine = [offer for offer in offers if offer.project_id == project_id and offer.pool == pool]
         found += await _ready(session, project_id, pool, mine, ring_seconds)
     return found
 
 
-async def _ready(session: Session, project_id: str, pool: str, offers: Sequence[Offer], ring_seconds: float) -> Sequence[Ready]:
+async def _ready(session: Session, project_id: str, pool: str, offers: Sequence[Offer], ring_seconds: float) -> Sequence[ReadyJob]:
     free = [offer for offer in offers if offer.live < offer.slots]
     if not free:
         return []
@@ -48,7 +48,7 @@ async def _ready(session: Session, project_id: str, pool: str, offers: Sequence[
     return await rows.ready(session, queue, ring_seconds, capacity) if capacity > 0 else []
 
 
-async def rung(session: Session, jobs: Sequence[Ready]) -> None:
+async def rung(session: Session, jobs: Sequence[ReadyJob]) -> None:
     """Notes that doorbells went out. Without this note they go out again, which changes nothing."""
     await rows.mark_rung(session, jobs)
 

@@ -29,7 +29,7 @@ from palestra.contract.states import Cause, JobState
 from palestra.contract.views import Page
 from palestra.contract.work_order import WORK_ORDER_VERSION
 
-__all__ = ["JobFilter", "PageRequest", "Start", "cancel", "find", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
+__all__ = ["JobFilter", "JobStart", "PageRequest", "cancel", "find", "get", "list_jobs", "pause", "queue_training", "resume", "submit"]
 
 _AUTO_PACK: Final = 16
 """Seeds of a pack whose size nobody named: more make each update slower than they save."""
@@ -88,14 +88,14 @@ def packs_of(runs: Sequence[RunRow], options: JobOptions, agent: str) -> list[Se
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class JobStart:
     """How the first attempt of a job begins."""
 
     afresh: bool = False
     allow_code_change: bool = False
 
 
-async def submit(session: Session, principal: Principal, run_id: str, request: JobRequest, start: Start | None = None) -> JobView:
+async def submit(session: Session, principal: Principal, run_id: str, request: JobRequest, start: JobStart | None = None) -> JobView:
     """Queues a schedule on an existing run.
 
     Args:
@@ -116,7 +116,7 @@ async def submit(session: Session, principal: Principal, run_id: str, request: J
     assert experiment is not None
     pool = request.pool or await _training_pool(session, run)
     request = request.model_copy(update={"pool": pool})
-    start = start or Start()
+    start = start or JobStart()
     await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
     if request.schedule.writes_training_state:
         await _check_idle(session, run)

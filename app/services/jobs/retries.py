@@ -11,7 +11,7 @@ from app.domain.principal import Principal
 from app.services import offers
 from app.services.access.audit_actor import actor
 from app.services.jobs import jobs
-from app.services.jobs.jobs import Start
+from app.services.jobs.jobs import JobStart
 from app.services.runs import runs
 from palestra.contract.documents import canonical_json
 from palestra.contract.options import JobRequest, RetryRequest
@@ -45,7 +45,7 @@ async def retry(session: Session, principal: Principal, run_id: str, request: Re
         experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
         assert experiment is not None
         await offers.check_same_code(session, experiment, job.pool)
-    start = Start(afresh=request.origin == "start", allow_code_change=request.allow_code_change)
+    start = JobStart(afresh=request.origin == "start", allow_code_change=request.allow_code_change)
     view = await jobs.submit(session, principal, run.id, _same(job), start)
     _audit(session, principal, run, view, request)
     return view

@@ -59,7 +59,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class WritableAttempt:
     """An attempt that may write now, its runs locked."""
 
     attempt: AttemptRow
@@ -93,7 +93,7 @@ async def take(session: Session, delivery: Delivery) -> int:
     return writer.attempt.acked_seq
 
 
-async def open_writer(session: Session, attempt_id: str) -> Writer:
+async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
     """Locks an attempt and its runs.
 
     Raises:
@@ -109,7 +109,7 @@ async def open_writer(session: Session, attempt_id: str) -> Writer:
     runs = await rows.lock_runs(session, carried.keys())
     if any(row.training and runs[run_id].fence != row.fence for run_id, row in carried.items()):
         raise _stale("A newer attempt trains this run. Nothing more is taken from this one.")
-    return Writer(attempt, carried, runs)
+    return WritableAttempt(attempt, carried, runs)
 
 
 def _stale(detail: str) -> DomainError:
@@ -132,7 +132,7 @@ def _stored_digests(stored: TelemetryBatchRow, first: int, last: int) -> bytes:
     return stored.digests[(first - stored.first_seq) * DIGEST_BYTES : (last - stored.first_seq + 1) * DIGEST_BYTES]
 
 
-async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], writer: Writer) -> None:
+async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], writer: WritableAttempt) -> None:
     attempt, first_seq = writer.attempt, new[0].seq
     received, now = await rows.last_received(session, attempt.id)
     elapsed = None if received is None else (now - received).total_seconds()

@@ -18,8 +18,8 @@ from app.db.repositories import telemetry as rows
 from app.domain.errors import InvalidError
 from app.metrics import blocks, logs
 from app.metrics.blocks import Columns
-from app.metrics.logs import Line
-from app.metrics.records import Progress, RunRecords
+from app.metrics.logs import StoredLogLine
+from app.metrics.records import RunProgress, RunRecords
 from app.services.events import event_log
 from app.services.snapshots import snapshots
 from app.services.views import views
@@ -82,7 +82,7 @@ async def write(session: Session, batch: Sequence[tuple[Target, RunRecords]]) ->
             await _write_stats(session, target, content)
 
 
-def lift_progress(run: RunRow, progress: Progress, elapsed: float | None) -> None:
+def lift_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> None:
     """Writes how far a run is, and its speed as an average over about ten seconds.
 
     Args:
@@ -148,7 +148,7 @@ def _totals(points: int, nonfinite: int, columns: Columns) -> dict[str, Any]:
     }
 
 
-async def _write_log(session: Session, target: Target, lines: list[Line]) -> None:
+async def _write_log(session: Session, target: Target, lines: list[StoredLogLine]) -> None:
     last_line, total = await rows.log_end(session, target.run.id)
     kept, total = _within_limit(lines, total)
     if not kept:
@@ -165,12 +165,12 @@ async def _write_log(session: Session, target: Target, lines: list[Line]) -> Non
     event_log.record(session, "log", {"block": block_id}, **target.about)
 
 
-def _within_limit(lines: list[Line], total: int) -> tuple[list[Line], int]:
+def _within_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLogLine], int]:
     """Returns the lines that still fit into the run's log, and its size with them; a last line says where the rest is dropped."""
-    kept: list[Line] = []
+    kept: list[StoredLogLine] = []
     for line in lines:
         if total + line.size > MAX_LOG_BYTES:
-            full = Line("palestra", line.wall, f"log_full: the log reached {MAX_LOG_BYTES} bytes; later lines are dropped")
+            full = StoredLogLine("palestra", line.wall, f"log_full: the log reached {MAX_LOG_BYTES} bytes; later lines are dropped")
             return ([] if total > MAX_LOG_BYTES else [*kept, full]), MAX_LOG_BYTES + 1
         total += line.size
         kept.append(line)

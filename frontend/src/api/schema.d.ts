@@ -2299,10 +2299,10 @@ export interface components {
             version: string;
         };
         /**
-         * EnvSpec
+         * EnvDefinition
          * @description A Gymnasium environment and how many copies of it are stepped together.
          */
-        EnvSpec: {
+        EnvDefinition: {
             /**
              * Id
              * @description Gymnasium environment id. The catalogue of a pool lists the ids that its workers know. `module:id` names one of a module that the
@@ -2390,6 +2390,44 @@ export interface components {
             update: number[];
             /** Wall */
             wall: number[];
+        };
+        /**
+         * EpochStatsRecord
+         * @description Statistics of a run after an epoch (garage's ExperimentStats).
+         */
+        EpochStatsRecord: {
+            /** Episode */
+            episode: number;
+            /**
+             * Last Episode
+             * @description Summaries (`episode_return`, `episode_length`) of the episodes finished in the last epoch; `null` when none finished.
+             */
+            last_episode?: {
+                [key: string]: number | string;
+            }[] | null;
+            /** Run */
+            run: string;
+            /** Total Env Steps */
+            total_env_steps: number;
+            /**
+             * Total Epoch
+             * @description Index of the last finished epoch.
+             */
+            total_epoch: number;
+            /**
+             * Total Itr
+             * @description Iterations finished.
+             */
+            total_itr: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "experiment_stats";
+            /** Update */
+            update: number;
+            /** Wall */
+            wall: number;
         };
         /**
          * EvaluateOptions
@@ -2699,44 +2737,6 @@ export interface components {
              * @description What the user should know of the definition.
              */
             warnings?: components["schemas"]["SubmissionWarning"][];
-        };
-        /**
-         * ExperimentStats
-         * @description Statistics of a run after an epoch (garage's ExperimentStats).
-         */
-        ExperimentStats: {
-            /** Episode */
-            episode: number;
-            /**
-             * Last Episode
-             * @description Summaries (`episode_return`, `episode_length`) of the episodes finished in the last epoch; `null` when none finished.
-             */
-            last_episode?: {
-                [key: string]: number | string;
-            }[] | null;
-            /** Run */
-            run: string;
-            /** Total Env Steps */
-            total_env_steps: number;
-            /**
-             * Total Epoch
-             * @description Index of the last finished epoch.
-             */
-            total_epoch: number;
-            /**
-             * Total Itr
-             * @description Iterations finished.
-             */
-            total_itr: number;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "experiment_stats";
-            /** Update */
-            update: number;
-            /** Wall */
-            wall: number;
         };
         /**
          * ExperimentView
@@ -3547,7 +3547,7 @@ export interface components {
             episodes?: number | null;
             /**
              * Epoch Env Steps
-             * @description env_steps per epoch; ExperimentStats are emitted at every epoch's end.
+             * @description env_steps per epoch; an EpochStatsRecord is sent at every epoch's end.
              * @default 1000
              */
             epoch_env_steps: number;
@@ -4716,7 +4716,7 @@ export interface components {
         RlDefinition: {
             /** Agent */
             agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
-            env: components["schemas"]["EnvSpec"];
+            env: components["schemas"]["EnvDefinition"];
             /**
              * @default {
              *       "during_episode": true,
@@ -4788,7 +4788,7 @@ export interface components {
         RlDefinitionInput: {
             /** Agent */
             agent: (components["schemas"]["DqnParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["TrpoParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["CemParameters"] | components["schemas"]["Sb3Parameters"]) | components["schemas"]["RegisteredAgent"];
-            env: components["schemas"]["EnvSpec"];
+            env: components["schemas"]["EnvDefinition"];
             /**
              * @default {
              *       "during_episode": true,
@@ -5911,7 +5911,7 @@ export interface components {
         SupervisedLoop: {
             /**
              * Epoch Updates
-             * @description Updates per epoch; ExperimentStats are emitted at every epoch's end.
+             * @description Updates per epoch; an EpochStatsRecord is sent at every epoch's end.
              * @default 1000
              */
             epoch_updates: number;
@@ -6087,7 +6087,7 @@ export interface components {
             /** First Seq */
             first_seq: number;
             /** Records */
-            records: (components["schemas"]["Points"] | components["schemas"]["Episodes"] | components["schemas"]["Evaluation"] | components["schemas"]["ExperimentStats"] | components["schemas"]["LogLines"] | components["schemas"]["SystemMetrics"] | components["schemas"]["SnapshotWritten"] | components["schemas"]["Note"])[];
+            records: (components["schemas"]["Points"] | components["schemas"]["Episodes"] | components["schemas"]["Evaluation"] | components["schemas"]["EpochStatsRecord"] | components["schemas"]["LogLines"] | components["schemas"]["SystemMetrics"] | components["schemas"]["SnapshotWritten"] | components["schemas"]["Note"])[];
         };
         /**
          * TokenRequest

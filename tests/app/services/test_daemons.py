@@ -13,7 +13,7 @@ from app.domain.errors import ConflictError
 from app.services.artifacts.blob_store import BlobStore
 from app.services.events import event_log
 from app.services.jobs import dispatch_plan
-from app.services.jobs.dispatch_plan import Ready
+from app.services.jobs.dispatch_plan import ReadyJob
 from app.settings import SettingsError, load_settings
 from palestra.contract.states import Cause, JobState, Outcome
 from tests.support.world import World, pass_time
@@ -23,10 +23,10 @@ from tests.support.world import World, pass_time
 class CountingBell:
     """Counts doorbells; may be out of order."""
 
-    rung: list[Ready] = field(default_factory=list)
+    rung: list[ReadyJob] = field(default_factory=list)
     broken: bool = False
 
-    def ring(self, job: Ready) -> None:
+    def ring(self, job: ReadyJob) -> None:
         if self.broken:
             raise BellError("broken")
         self.rung.append(job)

@@ -12,7 +12,7 @@ from app.domain.errors import ConflictError, ForbiddenError, InvalidError
 from app.metrics import records as metrics
 from app.services.attempts import continuous_evaluation
 from app.services.curves import curves, series
-from app.services.jobs.dispatch_plan import Ready
+from app.services.jobs.dispatch_plan import ReadyJob
 from app.services.runs import evaluations
 from palestra.contract.names import EvaluationSource, Schedule, new_id
 from palestra.contract.options import JobOptions, JobRequest
@@ -33,7 +33,7 @@ class CountingBell:
     def __init__(self) -> None:
         self.rung: list[str] = []
 
-    def ring(self, job: Ready) -> None:
+    def ring(self, job: ReadyJob) -> None:
         self.rung.append(job.job_id)
 
 

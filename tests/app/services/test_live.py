@@ -14,7 +14,7 @@ from app.db.engine import Database
 from app.domain.errors import TooManyRequestsError, UnavailableError
 from app.services.curves import curves, logs
 from app.services.events import hub as event_hub
-from app.services.events.hub import Hub, ResyncError, Wish
+from app.services.events.hub import EventHub, ResyncError, Wish
 from app.services.telemetry import batches
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
@@ -23,10 +23,10 @@ from tests.support.world import World
 
 
 @contextlib.asynccontextmanager
-async def running(database: Database, **limits: int) -> AsyncIterator[Hub]:
+async def running(database: Database, **limits: int) -> AsyncIterator[EventHub]:
     bus = MemoryBus()
     database.listeners.append(lambda topics: [bus.publish(topic) for topic in topics] and None)
-    hub = Hub(database, bus, most=limits.get("most", 10), most_per_user=limits.get("most_per_user", 10))
+    hub = EventHub(database, bus, most=limits.get("most", 10), most_per_user=limits.get("most_per_user", 10))
     task = asyncio.create_task(hub.run())
     try:
         yield hub
@@ -37,7 +37,7 @@ async def running(database: Database, **limits: int) -> AsyncIterator[Hub]:
 
 
 @pytest.fixture
-async def hub(database: Database) -> AsyncIterator[Hub]:
+async def hub(database: Database) -> AsyncIterator[EventHub]:
     async with running(database) as started:
         yield started
 
@@ -66,7 +66,7 @@ def _data(frames: list[bytes]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_history_and_tail_join_without_gap_or_overlap(world: World, database: Database, hub: Hub, seed: int) -> None:
+async def test_history_and_tail_join_without_gap_or_overlap(world: World, database: Database, hub: EventHub, seed: int) -> None:
     chooser = random.Random(seed)
     run_id, attempt_id = await _start(world)
     total = 60
@@ -97,7 +97,7 @@ async def test_history_and_tail_join_without_gap_or_overlap(world: World, databa
         assert watcher.result() == list(range(1, total + 1))
 
 
-async def test_streams_see_only_their_project_and_their_filter(world: World, database: Database, hub: Hub) -> None:
+async def test_streams_see_only_their_project_and_their_filter(world: World, database: Database, hub: EventHub) -> None:
     run_id, attempt_id = await _start(world)
     own = Wish(project_id=world.project_id, runs=frozenset({run_id}), types=frozenset({"log"}))
     foreign = Wish(project_id="prj_other")
@@ -117,7 +117,7 @@ async def test_streams_see_only_their_project_and_their_filter(world: World, dat
     assert view["data"] == json.loads(read.model_dump_json())
 
 
-async def test_special_numbers_travel_as_strings(world: World, database: Database, hub: Hub) -> None:
+async def test_special_numbers_travel_as_strings(world: World, database: Database, hub: EventHub) -> None:
     run_id, attempt_id = await _start(world)
     await _send(database, attempt_id, 1, records.points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]))
     with hub.open(Wish(project_id=world.project_id, types=frozenset({"points"})), "u") as stream:
@@ -128,14 +128,14 @@ async def test_special_numbers_travel_as_strings(world: World, database: Databas
 
 
 @pytest.mark.parametrize("cursor", [10**12, 2**53 - 1])
-async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(world: World, hub: Hub, cursor: int) -> None:
+async def test_a_cursor_that_the_log_does_not_know_asks_to_load_again(world: World, hub: EventHub, cursor: int) -> None:
     await world.one_job()
     with hub.open(Wish(project_id=world.project_id), "u") as stream, pytest.raises(ResyncError):
         await anext(hub.events(stream, cursor, 1.0))
 
 
 async def test_a_client_that_is_too_slow_is_told_to_load_again(
-    world: World, database: Database, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    world: World, database: Database, hub: EventHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_hub, "MAX_QUEUED", 3)
     run_id, attempt_id = await _start(world)
@@ -175,6 +175,6 @@ async def test_closing_the_hub_ends_its_streams(world: World, database: Database
             await asyncio.wait_for(task, 2.0)
 
 
-async def _collect(hub: Hub, stream: event_hub.Stream) -> None:
+async def _collect(hub: EventHub, stream: event_hub.EventSubscription) -> None:
     async for _ in hub.events(stream, None, 30.0):
         pass

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from palestra.contract.definition import definition_hash, read_definition
 from palestra.contract.documents import canonical_json
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from palestra.contract.problems import explain
 
 
@@ -29,6 +29,6 @@ def test_preprocessing_is_part_of_the_identity_with_its_defaults() -> None:
 
 def test_a_native_vector_needs_preprocessing() -> None:
     with pytest.raises(ValidationError) as raised:
-        EnvSpec.model_validate_json('{"id": "ALE/Pong-v5", "vectorization": "native"}')
+        EnvDefinition.model_validate_json('{"id": "ALE/Pong-v5", "vectorization": "native"}')
     assert "needs preprocessing" in str(explain(raised.value))
     assert rl(vectorization="native", preprocessing={}).env.vectorization == "native"

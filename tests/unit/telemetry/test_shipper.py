@@ -13,7 +13,7 @@ from palestra.contract.telemetry import MAX_BATCH_BYTES, TelemetryBatch
 from palestra.telemetry import shipper as shipper_module
 from palestra.telemetry.shipper import Shipper, StaleAttemptError
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
-from palestra.telemetry.transport import HttpTransport, Reply, Verdict, interpret
+from palestra.telemetry.transport import HttpTransport, Reply, SendResult, interpret
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
@@ -191,7 +191,7 @@ def test_everything_else_is_tried_again(server, make_shipper, fill, answer):
 def test_retry_after_is_kept():
     answer = problem(429, "too_many_requests")
     answer.headers["retry-after"] = "7"
-    assert interpret(answer) == Reply(Verdict.LATER, wait=7.0, reason="429 because of too_many_requests")
+    assert interpret(answer) == Reply(SendResult.LATER, wait=7.0, reason="429 because of too_many_requests")
 
 
 def test_waits_grow_are_spread_and_end(server, make_shipper, fill):

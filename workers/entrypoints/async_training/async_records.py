@@ -11,9 +11,9 @@ from typing import Any, Final, cast
 from workers.core.types import SnapshotReason
 from workers.entrypoints.async_training.messages import EpisodesEnded, Evaluated, Saved
 from workers.entrypoints.functional_parts.episodes_csv import EPISODES_FILE, EpisodesFile
-from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, EvaluationOutputs, Evaluations, History
+from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, EvaluationOutputs, EvaluationRecorder, History
 from workers.entrypoints.functional_parts.evaluator import ForeignEvaluator
-from workers.entrypoints.functional_parts.log_recorder import LogLines
+from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.scores_file import BASIC_COLUMNS, SCORES_FILE, ScoresFile, set_aside
 from workers.recording.tensorboard import TensorBoardFile
 from workers.rl.evaluate.vector_evaluator import share_reaching
@@ -57,10 +57,10 @@ class AsyncRecords:
         """The last snapshot that ends a run."""
         self._settings = settings
         self._told: Evaluated | EpisodesEnded | None = None
-        self._log = LogLines(settings.logger, os.fspath(outdir), self._agent_statistics, per_episode=True)
+        self._log = LogRecorder(settings.logger, os.fspath(outdir), self._agent_statistics, per_episode=True)
         self._episodes = EpisodesFile(outdir / EPISODES_FILE, start)
         stack.callback(self._episodes.close)
-        self._evaluations = Evaluations(self._agent_statistics, EpisodeCount(None), self._outputs(stack))
+        self._evaluations = EvaluationRecorder(self._agent_statistics, EpisodeCount(None), self._outputs(stack))
         self._history = outdir / HISTORY_FILE
         if settings.evaluates:
             _keep_history(self._history, start)

@@ -20,10 +20,10 @@ from palestra.contract.names import new_id
 from workers.core.rng import preserved_global_state, seed_global
 from workers.entrypoints.async_training.async_records import AsyncRecords, RecordSettings
 from workers.entrypoints.async_training.process_group import ProcessGroup
-from workers.entrypoints.async_training.shared_block import Ending, SharedBlock, Slot
+from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 from workers.entrypoints.async_training.shared_parts import EndOfRun
 from workers.entrypoints.async_training.spawn_pickling import Parcel, check_crosses, crosses
-from workers.entrypoints.async_training.training_process import SUCCESSFUL, Order, Settings, UserParts, enter
+from workers.entrypoints.async_training.training_process import SUCCESSFUL, AsyncSettings, ProcessTask, UserParts, enter
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
 from workers.entrypoints.functional_parts.interrupts import TerminatedError
 from workers.entrypoints.functional_parts.named_snapshots import find_snapshot, settle_named
@@ -38,7 +38,7 @@ _FUNCTION: Final = "train_agent_async"
 _GRACE_SECONDS: Final = 60.0
 """For the processes to save and end once something went wrong."""
 _TICK_SECONDS: Final = 0.02
-_REASONS: Final = {Ending.BUDGET: "budget", Ending.SUCCESS: "success_score", Ending.REQUESTED: "requested"}
+_REASONS: Final = {StopCause.BUDGET: "budget", StopCause.SUCCESS: "success_score", StopCause.REQUESTED: "requested"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class _Run:
             group = stack.enter_context(ProcessGroup(multiprocessing.get_context(call.start_method), enter))
             watch = _Watch(call, self._end, group, records, signals)
             shared = (self._block, SharedBlock(0), Parcel(user))
-            group.start([Order(self._settings(), seed, *shared) for seed in self._seeds])
+            group.start([ProcessTask(self._settings(), seed, *shared) for seed in self._seeds])
             group.serve(watch, _TICK_SECONDS)
             settle_named(call.outdir)
             settle(call.outdir, SUCCESSFUL)
@@ -151,9 +151,9 @@ class _Run:
         own = None if call.make_agent is not None else self.agent
         return UserParts(call.make_env, call.make_agent, own, tensors, call.step_hooks, call.evaluation_hooks, self._direct_stop)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> AsyncSettings:
         call = self._call
-        return Settings(
+        return AsyncSettings(
             outdir=call.outdir,
             owner=self._owner(),
             steps=call.steps,
@@ -216,7 +216,7 @@ class _Run:
         if watch.error is not None:
             watch.error.add_note(saved)
             raise watch.error
-        if ending is Ending.ABORTED:
+        if ending is StopCause.ABORTED:
             self._call.logger.warning("exception_event was set: training ended early, %s", saved)
         if records.snapshot is not None:
             self._wrapped.load_state_dict(read_snapshot(self._call.outdir / records.snapshot).state["agent"])
@@ -248,7 +248,7 @@ class _Watch:
         """Obeys events and signals."""
         end = self._end
         if not end.over and self._stop_event is not None and self._stop_event.is_set():
-            end.claim(Ending.REQUESTED)
+            end.claim(StopCause.REQUESTED)
         if not end.aborted and (self.signals.heard is not None or (self._exception_event is not None and self._exception_event.is_set())):
             self._abort(self._group.alive)
 

@@ -33,7 +33,7 @@ class RemoteTraceback(Exception):  # noqa: N818 - shown as the cause of an error
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ProcessReady:
     """A process has all it needs and waits for the others."""
 
 
@@ -181,7 +181,7 @@ class ProcessGroup:
         except (EOFError, OSError):
             return False
         match message:
-            case Ready():
+            case ProcessReady():
                 self._release(child)
             case Done():
                 child.done = True
@@ -216,7 +216,7 @@ class ProcessGroup:
 
 def wait_for_go(link: connection.Connection) -> bool:
     """Waits in a process until all are ready; false where the parent went away or changed its mind."""
-    link.send(Ready())
+    link.send(ProcessReady())
     try:
         return bool(link.recv() == _GO)
     except (EOFError, OSError):

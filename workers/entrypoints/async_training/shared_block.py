@@ -30,7 +30,7 @@ class Slot:
     FIRST_PROCESS: Final = 4
 
 
-class Ending(IntEnum):
+class StopCause(IntEnum):
     """Why the processes stop."""
 
     RUNNING = 0

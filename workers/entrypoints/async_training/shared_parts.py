@@ -11,7 +11,7 @@ from workers.core.types import StateTree, Unit
 from workers.engine.budget import UNLIMITED
 from workers.engine.clock import Clock
 from workers.engine.parts import Best
-from workers.entrypoints.async_training.shared_block import Ending, SharedBlock, Slot
+from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 
 
 class SharedClock(Clock):
@@ -169,9 +169,9 @@ class EndOfRun:
         self.index: Final = index
 
     @property
-    def ending(self) -> Ending:
+    def ending(self) -> StopCause:
         """Why the run is over, if it is."""
-        return Ending(self._words[Slot.ENDING])
+        return StopCause(self._words[Slot.ENDING])
 
     @property
     def in_sight(self) -> bool:
@@ -188,18 +188,18 @@ class EndOfRun:
     def mine(self) -> bool:
         """Whether this process is the one that writes the last snapshot."""
         words = self._words
-        return bool(words[Slot.ENDING] not in (Ending.RUNNING, Ending.ABANDONED) and words[Slot.WRITER] == self.index)
+        return bool(words[Slot.ENDING] not in (StopCause.RUNNING, StopCause.ABANDONED) and words[Slot.WRITER] == self.index)
 
     @property
     def aborted(self) -> bool:
         """Whether an error or an order from outside ends the run."""
-        return bool(self._words[Slot.ENDING] >= Ending.ABORTED)
+        return bool(self._words[Slot.ENDING] >= StopCause.ABORTED)
 
-    def claim(self, ending: Ending) -> bool:
+    def claim(self, ending: StopCause) -> bool:
         """Ends the run, unless another process or another reason did before; returns whether this claim holds."""
         with self._block.locked():
             words = self._words
-            if words[Slot.ENDING] == Ending.RUNNING:
+            if words[Slot.ENDING] == StopCause.RUNNING:
                 words[Slot.WRITER] = self.index
                 words[Slot.ENDING] = ending
             return bool(words[Slot.ENDING] == ending and words[Slot.WRITER] == self.index)
@@ -212,9 +212,9 @@ class EndOfRun:
         """
         with self._block.locked():
             words = self._words
-            if words[Slot.ENDING] < Ending.ABORTED:
+            if words[Slot.ENDING] < StopCause.ABORTED:
                 words[Slot.WRITER] = -1 if writer is None else writer
-                words[Slot.ENDING] = Ending.ABANDONED if writer is None else Ending.ABORTED
+                words[Slot.ENDING] = StopCause.ABANDONED if writer is None else StopCause.ABORTED
 
     def stopped_stepping(self) -> None:
         """Says that this process makes no further env_step."""
@@ -256,7 +256,7 @@ class SharedBudget:
     def exhausted(self, clock: ClockView) -> bool:
         """Returns whether the bound is reached and this process is the one to end the run."""
         del clock
-        return self.reached and self._end.index == 0 and self._end.claim(Ending.BUDGET)
+        return self.reached and self._end.index == 0 and self._end.claim(StopCause.BUDGET)
 
     def room(self, clock: ClockView, unit: Unit) -> int:
         """Returns how many env_steps are left for all processes."""

@@ -23,7 +23,7 @@ from workers.engine.parts import Cadence, Parts
 from workers.entrypoints.async_training import process_main
 from workers.entrypoints.async_training.messages import EpisodesEnded, Evaluated, Saved
 from workers.entrypoints.async_training.process_group import wait_for_go
-from workers.entrypoints.async_training.shared_block import Ending, SharedBlock
+from workers.entrypoints.async_training.shared_block import SharedBlock, StopCause
 from workers.entrypoints.async_training.shared_parts import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
 from workers.entrypoints.async_training.spawn_pickling import Parcel
 from workers.entrypoints.functional_parts.evaluator import EvaluationGround, EvaluationSettings, ForeignEvaluator, eval_stats_of
@@ -46,7 +46,7 @@ class RunAbortedError(WorkerError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AsyncSettings:
     """What is the same for all processes."""
 
     outdir: Path
@@ -76,10 +76,10 @@ class UserParts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ProcessTask:
     """What one process is told."""
 
-    settings: Settings
+    settings: AsyncSettings
     seed: int
     block: SharedBlock
     writing: SharedBlock
@@ -88,12 +88,12 @@ class Order:
     """Of `UserParts`."""
 
 
-def enter(parent: int, index: int, link: Connection, order: Order) -> None:
+def enter(parent: int, index: int, link: Connection, order: ProcessTask) -> None:
     """Is run by each process; see `ProcessGroup`."""
     process_main.run(parent, index, link, lambda index, link: _train(index, link, order))
 
 
-def _train(index: int, link: Connection, order: Order) -> None:
+def _train(index: int, link: Connection, order: ProcessTask) -> None:
     with ExitStack() as stack:
         member = _Member(index, link, order, stack)
         if not wait_for_go(link):
@@ -105,7 +105,7 @@ def _train(index: int, link: Connection, order: Order) -> None:
 class _Member:
     """One process's part in the run: environments, an agent and an engine, on what all share."""
 
-    def __init__(self, index: int, link: Connection, order: Order, stack: ExitStack) -> None:
+    def __init__(self, index: int, link: Connection, order: ProcessTask, stack: ExitStack) -> None:
         settings, user, block = order.settings, order.user.unpack(), order.block.opened()
         _prepare(order.seed)
         self._index = index
@@ -183,7 +183,7 @@ class _Member:
                 self._engine.save_after(error)
                 raise
             time.sleep(_WAIT_SECONDS)
-        if self._end.ending is not Ending.SUCCESS:
+        if self._end.ending is not StopCause.SUCCESS:
             self._clock.catch_up()
 
 
@@ -204,7 +204,7 @@ class _Follow:
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
         """Ends the run for all where the score is reached."""
-        if result.mean >= self._score and self._end.claim(Ending.SUCCESS):
+        if result.mean >= self._score and self._end.claim(StopCause.SUCCESS):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
@@ -231,7 +231,7 @@ class ProcessControl:
         if self._stop_event is None and not end.in_sight:
             return None
         if self._stop_event is not None and not end.over and self._stop_event.is_set() and end.index == 0:
-            end.claim(Ending.REQUESTED)
+            end.claim(StopCause.REQUESTED)
         if end.over:
             return self._reason()
         if end.index == 0:
@@ -253,7 +253,7 @@ class ProcessControl:
 class _Snapshots:
     """Writes the best agent, and the last snapshot where this process ends the run. All counts in it are those of the whole run."""
 
-    def __init__(self, order: Order, clock: SharedClock, best: SharedBest, end: EndOfRun, link: Connection) -> None:
+    def __init__(self, order: ProcessTask, clock: SharedClock, best: SharedBest, end: EndOfRun, link: Connection) -> None:
         self._settings = order.settings
         self._writing = order.writing.opened()
         self._clock = clock
@@ -284,9 +284,9 @@ class _Snapshots:
     def _name(self, reason: SnapshotReason, env_steps: int) -> str:
         if reason is SnapshotReason.PERIODIC:
             return f"{env_steps}_{CHECKPOINT}"
-        if self._end.ending is Ending.SUCCESS:
+        if self._end.ending is StopCause.SUCCESS:
             return SUCCESSFUL
-        if self._end.ending is Ending.BUDGET:
+        if self._end.ending is StopCause.BUDGET:
             # The name that PFRL's scripts load; the manifest counts what the other processes stepped meanwhile, too.
             return f"{self._settings.steps}_{FINISH}"
         return f"{env_steps}_{EXCEPT if self._end.aborted else FINISH}"
@@ -379,7 +379,7 @@ def _opened(stack: ExitStack, env: Any) -> Any:
 
 
 @contextmanager
-def _profiled(settings: Settings, index: int) -> Iterator[None]:
+def _profiled(settings: AsyncSettings, index: int) -> Iterator[None]:
     """Leaves `profile_<index>.prof` in the output directory, if that is wanted."""
     if not settings.profile:
         yield

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.estimators.checkpoints import CheckpointKey, key_of
-from workers.supervised.run_session import RunContext, RunValues, Session, SessionRunHook
+from workers.supervised.run_session import RunContext, RunSession, RunValues, SessionRunHook
 
 Result = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ class EvaluateCheckpointsHook(SessionRunHook):
         self.result: Result | None = None
         """Its result."""
 
-    def after_create_session(self, session: Session, coord: object = None) -> None:
+    def after_create_session(self, session: RunSession, coord: object = None) -> None:
         """Counts from where the training stands."""
         del coord
         self._last = session.global_step

@@ -61,7 +61,7 @@ class EvaluationOutputs:
     hooks: Sequence[Callable[..., Any]]
 
 
-class Evaluations:
+class EvaluationRecorder:
     """The recorder of evaluations; the evaluation hooks are called by it last, before a best agent is saved.
 
     Args:
@@ -147,7 +147,7 @@ class CallerEvaluator:
     def __init__(
         self,
         evaluator: Any,
-        evaluations: Evaluations,
+        evaluations: EvaluationRecorder,
         episodes: EpisodeCount,
         *,
         during_episode: bool,

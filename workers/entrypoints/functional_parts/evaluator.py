@@ -7,14 +7,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.protocols import Agent, ClockView
+from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.types import Array, EvaluationResult
 from workers.rl.envs.caller_envs import Given, clear_statistics, statistics_of
 from workers.rl.envs.vector import EpisodeVector
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
 
 
-class TellableAgent(Agent, Protocol):
+class TellableAgent(TrainableAgent, Protocol):
     """An agent that must hear how its actions ended, in evaluations too."""
 
     wrapped: Any

@@ -11,7 +11,7 @@ from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateT
 _NOTHING = float("nan")
 
 
-class LogLines:
+class LogRecorder:
     """A recorder that writes a line per episode, or one each time that a multiple of an interval is crossed.
 
     Args:

@@ -20,10 +20,16 @@ from workers.engine.engine import Engine
 from workers.engine.parts import Best, Cadence, Parts
 from workers.engine.triggers import Every
 from workers.entrypoints.functional_parts.episodes_csv import EPISODES_FILE, EpisodesFile
-from workers.entrypoints.functional_parts.evaluation_records import CallerEvaluator, EpisodeCount, EvaluationOutputs, Evaluations, History
+from workers.entrypoints.functional_parts.evaluation_records import (
+    CallerEvaluator,
+    EpisodeCount,
+    EvaluationOutputs,
+    EvaluationRecorder,
+    History,
+)
 from workers.entrypoints.functional_parts.evaluator import EvaluationGround, EvaluationSettings, ForeignEvaluator
 from workers.entrypoints.functional_parts.interrupts import Interrupts, TerminatedError
-from workers.entrypoints.functional_parts.log_recorder import LogLines
+from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.named_snapshots import NamedSnapshots, find_snapshot, settle_named
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
 from workers.entrypoints.functional_parts.scores_file import BASIC_COLUMNS, SCORES_FILE, ScoresFile, set_aside
@@ -118,7 +124,7 @@ class _Run:
         self._snapshot: LoadedSnapshot | None = None
         self._t = int(call.step_offset)
         self._seed = 0
-        self.evaluations: Evaluations
+        self.evaluations: EvaluationRecorder
 
     def train(self) -> None:
         """Builds the engine, runs it and closes what was opened."""
@@ -142,8 +148,8 @@ class _Run:
         files = self._set_up_files()
         episodes = EpisodeCount(None if call.batch else call.steps)
         outputs = self._outputs(stack, ground, files)
-        self.evaluations = Evaluations(self._statistics, episodes, outputs)
-        log = LogLines(
+        self.evaluations = EvaluationRecorder(self._statistics, episodes, outputs)
+        log = LogRecorder(
             self._logger,
             call.outdir,
             self._statistics,
@@ -165,7 +171,7 @@ class _Run:
         )
         return self._started(parts, snapshots, log)
 
-    def _started(self, parts: Parts, snapshots: NamedSnapshots, log: LogLines) -> Engine:
+    def _started(self, parts: Parts, snapshots: NamedSnapshots, log: LogRecorder) -> Engine:
         call = self._call
         evaluation = Every(call.evaluation.settings.interval) if call.evaluation else None
         checkpoint = Every(call.checkpoint_freq) if call.checkpoint_freq else None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from workers.core.null_parts import NoMemory
 from workers.core.object_state import has_state, load_state, state_of
-from workers.core.protocols import Agent, ClockView, Collector, EngineView
+from workers.core.protocols import ClockView, Collector, EngineView, TrainableAgent
 from workers.core.types import (
     Array,
     CollectPlan,
@@ -158,15 +158,15 @@ class AlgorithmAgent:
         if self._agent is not None:
             self._agent.load_state_dict(state["agent"])
 
-    def _own(self) -> Agent:
+    def _own(self) -> TrainableAgent:
         if self._agent is None:
             raise ValueError(f"{type(self._algorithm).__name__} has no `agent` of ours: it learns by its own code, not by trainer.learn")
         return self._agent
 
 
-def agent_of(algorithm: Any) -> Agent | None:
+def agent_of(algorithm: Any) -> TrainableAgent | None:
     """Returns the agent of ours that an algorithm holds as `agent`, if there is one."""
-    agent: Agent | None = getattr(algorithm, "agent", None)
+    agent: TrainableAgent | None = getattr(algorithm, "agent", None)
     return agent if hasattr(agent, "learn_schedule") and hasattr(agent, "collect_plan") else None
 
 

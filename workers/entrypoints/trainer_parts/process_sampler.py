@@ -14,7 +14,7 @@ import gymnasium as gym
 from workers.core.errors import WorkerError
 from workers.core.recipes import RecipeError, rebuild, rebuildable, recipes_of
 from workers.core.state_tree import with_tensors, without_tensors
-from workers.core.subprocess_pool import Order, Servant, Servants
+from workers.core.subprocess_pool import Command, Servant, Servants
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec
@@ -147,7 +147,7 @@ def _made(recipes: StateTree, parameters: Any, options: dict[str, Any]) -> Serva
     return functools.partial(_carry_out, worker)
 
 
-def _carry_out(worker: RolloutWorker, order: Order) -> Any:
+def _carry_out(worker: RolloutWorker, order: Command) -> Any:
     match order:
         case ("rollout", limit):
             return worker.rollout(limit)

@@ -58,7 +58,7 @@ class TrainerView(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class TrainerSession:
     """The state of one trainer."""
 
     trainer: TrainerView

@@ -11,7 +11,7 @@ from torch import Tensor
 from palestra.contract.agents import A2cParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
+from workers.rl.agents.common.actor_critic import OnPolicyMath, RolloutBatch, actor_critic, standardised
 from workers.rl.agents.common.adam import clip_to_norm
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
@@ -39,7 +39,7 @@ class A2c(OnPolicyMath[A2cParameters]):
         hyper, vector = self.hyper, self.model.layout.join(self.model.initial(generator))
         return A2cState(vector, rmsprop_start(vector, hyper.learning_rate, inside=hyper.epsilon_inside))
 
-    def loss(self, parameters: Parameters, batch: Batch) -> tuple[Tensor, tuple[Tensor]]:
+    def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns policy loss with value loss and entropy bonus [], and the values of `report_names` but the last [4].
 
         The gradient of the first is that of section 4, log pi(a|s) (R - V(s)), where R is the n-step return.
@@ -54,7 +54,7 @@ class A2c(OnPolicyMath[A2cParameters]):
         total = policy_loss + hyper.value_coefficient * value_loss - hyper.entropy_coefficient * entropy
         return total, (torch.stack((total, policy_loss, value_loss, entropy)).detach(),)
 
-    def update(self, gradient: Gradient, state: A2cState, batch: Batch) -> Updated[A2cState]:
+    def update(self, gradient: Gradient, state: A2cState, batch: RolloutBatch) -> Updated[A2cState]:
         """Makes a gradient step on a rollout."""
         hyper, split = self.hyper, self.model.layout.split
         slope, _, (report,) = gradient(lambda vector: self.loss(split(vector), batch), state.parameters)

@@ -16,7 +16,7 @@ from torch import Tensor
 from palestra.contract.agents import C51Parameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import DiscreteActions, discrete_actions
-from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.q_learning import QLearning, chosen, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -42,7 +42,7 @@ def projected(probabilities: Tensor, reward: Tensor, discount: Tensor, support: 
 
 
 @dataclass(frozen=True)
-class Categorical(QLearning):
+class CategoricalDqn(QLearning):
     """The mathematics of one definition. The network puts out logits [N, A, K]."""
 
     network: ActionValues
@@ -57,7 +57,7 @@ class Categorical(QLearning):
         """Returns Q = sum over i of z_i p_i float32 [N, A] of logits [N, A, K] (algorithm 1)."""
         return logits.softmax(-1) @ self.support(logits.device)
 
-    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Batch) -> Tensor:
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns m, the projected distribution that is learnt, float32 [N, K] (algorithm 1).
 
         a* is the best action by the target network, or by the online one where Q-learning is double.
@@ -68,7 +68,7 @@ class Categorical(QLearning):
         probabilities = chosen(logits, self.values(choosing).argmax(1)).softmax(1)
         return projected(probabilities, batch.reward, batch.discount, self.support(logits.device))
 
-    def loss(self, parameters: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the weighted mean of -sum over i of m_i log p_i(s, a) []; the mean value of the actions taken [], the divergences [N].
 
         The cross-entropy is the part of the Kullback-Leibler divergence that has a gradient (algorithm 1); the divergence itself is the
@@ -108,7 +108,7 @@ def categorical(parameters: C51Parameters, actions: DiscreteActions, context: Ag
         noisy=parameters.noisy,
         atoms=parameters.atoms,
     )
-    algorithm = Categorical(network, parameters)
+    algorithm = CategoricalDqn(network, parameters)
     memory = replay_memory(parameters, actions, context, n_step=parameters.n_step, prioritized=parameters.prioritized)
     parts = replay_parts(algorithm, parameters, actions, memory, context)
     return ReplayAgent(parts, context)

@@ -14,7 +14,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.adam import AdamState, adam, adam_start
-from workers.rl.agents.common.algorithm import Batch, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
 from workers.rl.agents.common.deterministic_policy import Deterministic, actor_critic_layouts, additive_noise, build_continuous
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -60,23 +60,23 @@ class Ddpg(Deterministic):
         """Returns Q float32 [N]."""
         return self.critic(critic, torch.cat((encoded, action), -1)).squeeze(-1)
 
-    def td_targets(self, actor_targets: Parameters, critic_targets: Parameters, batch: Batch) -> Tensor:
+    def td_targets(self, actor_targets: Parameters, critic_targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns y = r + gamma Q'(s', mu'(s')) float32 [N]."""
         encoded = self.encoding(batch.next_observation)
         return bootstrapped(batch, self.values(critic_targets, encoded, self.greedy(actor_targets, encoded)))
 
-    def critic_loss(self, critic: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def critic_loss(self, critic: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the mean of (y - Q(s, a))^2 [] (equation 4); the mean value [], the size of the errors [N]."""
         value = self.values(critic, self.encoding(batch.observation), batch.action)
         error = value - td_targets
         return (error.square() * batch.weight).mean(), (value.mean(), error.abs())
 
-    def actor_loss(self, actor: Parameters, critic: Parameters, batch: Batch) -> tuple[Tensor, tuple[()]]:
+    def actor_loss(self, actor: Parameters, critic: Parameters, batch: ReplayBatch) -> tuple[Tensor, tuple[()]]:
         """Returns minus the mean of Q(s, mu(s)) [], whose gradient is equation 6."""
         encoded = self.encoding(batch.observation)
         return -self.values(critic, encoded, self.greedy(actor, encoded)).mean(), ()
 
-    def update(self, gradient: Gradient, state: DdpgState, batch: Batch) -> Updated[DdpgState]:
+    def update(self, gradient: Gradient, state: DdpgState, batch: ReplayBatch) -> Updated[DdpgState]:
         """Makes a gradient step of the critic, then of the policy, and moves both targets."""
         actor, critic = self.layouts["actor"].split, self.layouts["critics"].split
         wanted = self.td_targets(actor(state.actor_targets), critic(state.critic_targets), batch)

@@ -14,7 +14,7 @@ from torch.nn.functional import huber_loss, mse_loss
 from palestra.contract.agents import DqnParameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
-from workers.rl.agents.common.algorithm import Batch, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, bootstrapped
 from workers.rl.agents.common.q_learning import QLearning, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -30,7 +30,7 @@ class Dqn(QLearning):
     hyper: DqnParameters
     report_names: ClassVar[tuple[str, ...]] = ("loss/td", "q/mean", "gradient/norm")
 
-    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Batch) -> Tensor:
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns r + gamma Q_target(s', a') float32 [N].
 
         a' is the best action by the target network (Mnih et al., algorithm 1), or by the online one (van Hasselt et al., equation 4).
@@ -44,7 +44,7 @@ class Dqn(QLearning):
             value = next_values.amax(1)
         return bootstrapped(batch, value)
 
-    def loss(self, parameters: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the mean weighted loss on the temporal-difference error []; the mean value of the actions taken [], the errors [N]."""
         values = self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None)
         value = values.gather(1, batch.action.unsqueeze(1)).squeeze(1)

@@ -19,11 +19,11 @@ from torch.nn.functional import huber_loss, mse_loss
 from palestra.contract.agents import DrqnParameters
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, StateTree
 from workers.rl.agents.common.action_encoding import discrete_actions
-from workers.rl.agents.common.algorithm import Batch, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, bootstrapped
 from workers.rl.agents.common.q_learning import QLearning, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.recurrent_state import RecurrentState
-from workers.rl.agents.shells.replay_agent import Drawn, ReplayAgent, ReplayParts
+from workers.rl.agents.shells.replay_agent import ReplayAgent, ReplayParts, SampledBatch
 from workers.rl.networks.action_values import Torso, torso_for
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.nature_cnn import NatureCnn
@@ -65,7 +65,7 @@ class RecurrentValues:
         return {name: tensor for part in parts for name, tensor in part.initial_uniform(generator).items()}
 
 
-class Sequences(NamedTuple):
+class DrqnBatch(NamedTuple):
     """What is learnt from: consecutive steps of one environment each, [L, N, ...]."""
 
     observation: Tensor
@@ -79,9 +79,9 @@ class Sequences(NamedTuple):
     weight: Tensor
     """float32: 1, or 0 where the entry is padding."""
 
-    def after(self, steps: int) -> "Sequences":
+    def after(self, steps: int) -> "DrqnBatch":
         """Returns the sequences without so many first steps."""
-        return Sequences(*(column[steps:] for column in self))
+        return DrqnBatch(*(column[steps:] for column in self))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Drqn(QLearning):
     hyper: DrqnParameters
     report_names: ClassVar[tuple[str, ...]] = ("loss/td", "q/mean", "gradient/norm")
 
-    def states(self, parameters: Parameters, batch: Sequences) -> Tensor:
+    def states(self, parameters: Parameters, batch: DrqnBatch) -> Tensor:
         """Returns the states [L - burn-in, N, S] after each step that is learnt from; those of the burn-in pass no gradient on."""
         network, warm = self.network, self.hyper.burn_in
         length, count = batch.action.shape
@@ -102,21 +102,21 @@ class Drqn(QLearning):
             state = network.memory.states(parameters, inputs[:warm], state, batch.begins[:warm])[-1].detach()
         return network.memory.states(parameters, inputs[warm:], state, batch.begins[warm:])
 
-    def next_values(self, parameters: Parameters, batch: Sequences) -> Tensor:
+    def next_values(self, parameters: Parameters, batch: DrqnBatch) -> Tensor:
         """Returns Q of each step's own successor [L - burn-in, N, A], also where that is not the next observation of the sequence."""
         states = self.states(parameters, batch)
         successor = batch.next_observation[self.hyper.burn_in :].flatten(0, 1)
         values, _ = self.network.step(parameters, successor, states.flatten(0, 1))
         return values.reshape(*states.shape[:2], -1)
 
-    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Sequences) -> Tensor:
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: DrqnBatch) -> Tensor:
         """Returns r + gamma Q_target(h', s', a') float32 [L - burn-in, N]; a' is the best by the online network where it is double."""
         next_values = self.next_values(targets, batch)
         best = (self.next_values(parameters, batch) if self.hyper.double else next_values).argmax(-1, keepdim=True)
         learnt = batch.after(self.hyper.burn_in)
-        return bootstrapped(Batch(*learnt[:5], learnt.weight, ()), next_values.gather(-1, best).squeeze(-1))
+        return bootstrapped(ReplayBatch(*learnt[:5], learnt.weight, ()), next_values.gather(-1, best).squeeze(-1))
 
-    def loss(self, parameters: Parameters, batch: Sequences, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(self, parameters: Parameters, batch: DrqnBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the mean loss [] over the steps that count; the mean value of the actions taken [], and the mean errors [N]."""
         learnt = batch.after(self.hyper.burn_in)
         values = self.network.values(parameters, self.states(parameters, batch))
@@ -185,7 +185,7 @@ class DrqnAgent(ReplayAgent):
         del observation, reward, terminated
         self._recurrent.evaluation_stepped(reset)
 
-    def batches(self, updates: int) -> Iterator[Drawn]:
+    def batches(self, updates: int) -> Iterator[SampledBatch]:
         """Yields the batches of a call to `learn`, of sequences; see `ReplayAgent.batches`."""
         size, length = self._parts.batch_size, self._drqn.hyper.sequence_length
         if not self._training.on or len(self.memory) < size:
@@ -193,8 +193,8 @@ class DrqnAgent(ReplayAgent):
         for _ in range(updates):
             sample = self.memory.sample_sequences(1, size, length)
             columns = (self._tensor(column[0]).transpose(0, 1) for column in (*sample[:6], sample.valid.astype(np.float32)))
-            batch: Any = Sequences(*columns)
-            yield Drawn(batch, np.zeros(0, np.int64))
+            batch: Any = DrqnBatch(*columns)
+            yield SampledBatch(batch, np.zeros(0, np.int64))
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which nothing is stored and nothing learnt; what an earlier evaluation remembered is forgotten."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from palestra.contract.agents import IqnParameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
-from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.q_learning import QLearning, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -83,7 +83,7 @@ class Iqn(QLearning):
     hyper: IqnParameters
     report_names: ClassVar[tuple[str, ...]] = ("loss/quantile", "q/mean", "gradient/norm")
 
-    def td_targets(self, parameters: Parameters, targets: Parameters, batch: Batch) -> Tensor:
+    def td_targets(self, parameters: Parameters, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns r + gamma Z_tau'(x', a*) float32 [B, N'] (equation 2), where a* is best by the mean of K quantiles (section 3)."""
         _, of_target, of_choice = batch.noise
         best = self.network(parameters if self.hyper.double else targets, batch.next_observation, of_choice).mean(1).argmax(1)
@@ -91,7 +91,7 @@ class Iqn(QLearning):
         bootstrap = (batch.discount.unsqueeze(1) * following).masked_fill((batch.discount == 0).unsqueeze(1), 0.0)
         return batch.reward.unsqueeze(1) + bootstrap
 
-    def loss(self, parameters: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the weighted mean of 1/N' sum over i and j of rho(delta_ij) [] (equation 3).
 
         Aside come the mean value [] and the absolute errors of the means over quantiles [B].

@@ -15,7 +15,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
-from workers.rl.agents.common.algorithm import Batch, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
 from workers.rl.agents.common.deterministic_policy import Deterministic, additive_noise, build_continuous
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -71,17 +71,17 @@ class Naf(Deterministic):
         outputs = self.policy(parameters, self.encoding(observation))
         return self.advantages(outputs, action) + outputs[..., self.size]
 
-    def td_targets(self, targets: Parameters, batch: Batch) -> Tensor:
+    def td_targets(self, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns y = r + gamma V'(s') float32 [N]: V is the largest value that Q takes."""
         return bootstrapped(batch, self.policy(targets, self.encoding(batch.next_observation))[..., self.size])
 
-    def loss(self, parameters: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def loss(self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the mean of (y - Q(s, a))^2 []; the mean value [], the size of the errors [N]."""
         value = self.values(parameters, batch.observation, batch.action)
         error = value - td_targets
         return (error.square() * batch.weight).mean(), (value.mean(), error.abs())
 
-    def update(self, gradient: Gradient, state: NafState, batch: Batch) -> Updated[NafState]:
+    def update(self, gradient: Gradient, state: NafState, batch: ReplayBatch) -> Updated[NafState]:
         """Makes a gradient step, and moves the targets."""
         split = self.layouts["parameters"].split
         wanted = self.td_targets(split(state.targets), batch)

@@ -11,7 +11,7 @@ from torch import Tensor
 from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
-from workers.rl.agents.common.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
+from workers.rl.agents.common.actor_critic import OnPolicyMath, RolloutBatch, actor_critic, standardised
 from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.normalisers import Normalisers
@@ -32,7 +32,7 @@ class PpoState(NamedTuple):
 
 
 class Gathered(Protocol):
-    """What the loss needs of a batch; see `Batch`."""
+    """What the loss needs of a batch; see `RolloutBatch`."""
 
     @property
     def log_probability(self) -> Tensor: ...
@@ -80,7 +80,7 @@ class Ppo(OnPolicyMath[PpoParameters]):
         vector = self.model.layout.join(self.model.initial(generator))
         return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
 
-    def loss(self, parameters: Parameters, batch: Batch) -> tuple[Tensor, tuple[Tensor]]:
+    def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the clipped surrogate loss with value loss and entropy bonus [], and the values of `REPORT_NAMES` but the last [6]."""
         policy = self.model.policy
         outputs, value = self.model(parameters, batch.observation)
@@ -88,7 +88,7 @@ class Ppo(OnPolicyMath[PpoParameters]):
         total, report = clipped_loss(self.hyper, batch, log_probability, value, entropy)
         return total, (report,)
 
-    def update(self, gradient: Gradient, state: PpoState, batch: Batch) -> Updated[PpoState]:
+    def update(self, gradient: Gradient, state: PpoState, batch: RolloutBatch) -> Updated[PpoState]:
         """Makes a gradient step on a minibatch."""
         slope, _, (report,) = gradient(lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters)
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)

@@ -32,7 +32,7 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 from workers.rl.networks.recurrent import Recurrent
 
 
-class Sequences(NamedTuple):
+class RecurrentPpoBatch(NamedTuple):
     """What is learnt from: the rollouts of n environments."""
 
     observation: Tensor
@@ -51,10 +51,10 @@ class Sequences(NamedTuple):
     """float32 [n, S] before the first step."""
     noise: tuple[Tensor, ...] = ()
 
-    def rows(self, places: Tensor) -> "Sequences":
+    def rows(self, places: Tensor) -> "RecurrentPpoBatch":
         """Returns the rollouts of the environments int64 [k] `places`."""
         observation, action, log_probability, advantage, target, begins, state = (column[places] for column in self[:7])
-        return Sequences(observation, action, log_probability, advantage, target, begins, state)
+        return RecurrentPpoBatch(observation, action, log_probability, advantage, target, begins, state)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class RecurrentActorCritic:
         """Returns the states [N, S] after observations [N, ...] on states [N, S]."""
         return self.memory(parameters, self.features(parameters, observation), state)[1]
 
-    def states(self, parameters: Parameters, batch: Sequences) -> Tensor:
+    def states(self, parameters: Parameters, batch: RecurrentPpoBatch) -> Tensor:
         """Returns the states [n * T, S] after each step."""
         count, length = batch.begins.shape
         inputs = self.features(parameters, batch.observation.flatten(0, 1)).reshape(count, length, -1)
@@ -121,7 +121,7 @@ class RecurrentPpo:
         vector = self.model.layout.join(self.model.initial(generator))
         return PpoState(vector, adam_start(vector, self.hyper.learning_rate))
 
-    def prepared(self, state: PpoState, rollout: Mapping[str, Array]) -> Sequences:
+    def prepared(self, state: PpoState, rollout: Mapping[str, Array]) -> RecurrentPpoBatch:
         """Returns the rollouts of all environments with what is learnt from them; see `OnPolicyMath.prepared`."""
         parameters, device = self.model.layout.split(state.parameters), state.parameters.device
         ends = ends_of(rollout["terminated"], rollout["truncated"], rollout["active"])
@@ -130,7 +130,7 @@ class RecurrentPpo:
         observation, action = (torch.from_numpy(column).to(device) for column in columns)
         marks, first = torch.from_numpy(begins.T.copy()).to(device), torch.from_numpy(rollout["state"][0].copy()).to(device)
         blank = torch.zeros(marks.shape, device=device)
-        batch = Sequences(observation, action, blank, blank, blank, marks, first)
+        batch = RecurrentPpoBatch(observation, action, blank, blank, blank, marks, first)
         with torch.no_grad():
             states = self.model.states(parameters, batch)
             outputs, values = self.model.heads(parameters, states)
@@ -148,7 +148,7 @@ class RecurrentPpo:
         del generator, count
         return ()
 
-    def loss(self, parameters: Parameters, batch: Sequences) -> tuple[Tensor, tuple[Tensor]]:
+    def loss(self, parameters: Parameters, batch: RecurrentPpoBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns PPO's loss [] over all steps of the sequences, and the values of `REPORT_NAMES` but the last [6]."""
         policy, shape = self.model.policy, batch.advantage.shape
         outputs, value = self.model.heads(parameters, self.model.states(parameters, batch))
@@ -156,7 +156,7 @@ class RecurrentPpo:
         total, report = clipped_loss(self.hyper, batch, log_probability, value.view(shape), policy.entropy(parameters, outputs))
         return total, (report,)
 
-    def update(self, gradient: Gradient, state: PpoState, batch: Sequences) -> Updated[PpoState]:
+    def update(self, gradient: Gradient, state: PpoState, batch: RecurrentPpoBatch) -> Updated[PpoState]:
         """Makes a gradient step on the sequences of some environments."""
         slope, _, (report,) = gradient(lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters)
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)

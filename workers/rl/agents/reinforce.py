@@ -13,7 +13,7 @@ from torch import Tensor
 from palestra.contract.agents import ReinforceParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
+from workers.rl.agents.common.actor_critic import OnPolicyMath, RolloutBatch, actor_critic, standardised
 from workers.rl.agents.common.adam import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.advantages import discounted_sums, of_ended_episodes
 from workers.rl.agents.common.algorithm import Updated
@@ -40,7 +40,7 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
         vector = self.model.layout.join(self.model.initial(generator))
         return ReinforceState(vector, adam_start(vector, self.hyper.learning_rate))
 
-    def prepared(self, state: Any, rollout: Mapping[str, Array]) -> Batch:
+    def prepared(self, state: Any, rollout: Mapping[str, Array]) -> RolloutBatch:
         """Returns the transitions of the episodes that ended, with their returns to go; a time limit is an end like any other."""
         active = rollout["active"]
         ended = (rollout["terminated"] | rollout["truncated"]) & active
@@ -54,9 +54,9 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
         if self.hyper.baseline:
             with torch.no_grad():
                 value = self.model.values(self.named(state), observation)
-        return Batch(observation, action, torch.zeros_like(returned), returned - value, returned)
+        return RolloutBatch(observation, action, torch.zeros_like(returned), returned - value, returned)
 
-    def loss(self, parameters: Parameters, batch: Batch) -> tuple[Tensor, tuple[Tensor]]:
+    def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the loss [], whose gradient is that of Williams, section 4: (r - b) d ln pi / d theta; and what is reported of it."""
         hyper, policy, weight = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:
@@ -70,7 +70,7 @@ class Reinforce(OnPolicyMath[ReinforceParameters]):
             total = total + hyper.value_coefficient * value_loss
         return total, (torch.stack((total, policy_loss, value_loss, entropy)).detach(),)
 
-    def update(self, gradient: Gradient, state: ReinforceState, batch: Batch) -> Updated[ReinforceState]:
+    def update(self, gradient: Gradient, state: ReinforceState, batch: RolloutBatch) -> Updated[ReinforceState]:
         """Makes a gradient step on the episodes of a rollout."""
         slope, _, (report,) = gradient(lambda vector: self.loss(self.model.layout.split(vector), batch), state.parameters)
         slope, norm = clip_to_norm(slope, self.hyper.max_grad_norm)

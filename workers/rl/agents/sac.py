@@ -18,7 +18,7 @@ from workers.core.types import AgentContext, Array
 from workers.rl.agents.common import squashed_gaussian
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.adam import AdamState, adam, adam_start
-from workers.rl.agents.common.algorithm import Batch, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
 from workers.rl.agents.common.deterministic_policy import actor_critic_layouts, build_continuous
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -70,19 +70,19 @@ class Sac:
         """Returns Q of both critics, float32 [2, N]."""
         return self.critics(critics, torch.cat((encoded, action), -1)).squeeze(-1)
 
-    def td_targets(self, actor: Parameters, targets: Parameters, temperature: Tensor, batch: Batch) -> Tensor:
+    def td_targets(self, actor: Parameters, targets: Parameters, temperature: Tensor, batch: ReplayBatch) -> Tensor:
         """Returns r + gamma (min Q_target(s', a') - alpha log pi(a'|s')) float32 [N], a' drawn from the policy (equations 3 and 5)."""
         encoded = self.encoding(batch.next_observation)
         action, log_density = squashed_gaussian.sample(self.policy(actor, encoded), batch.noise[0])
         return bootstrapped(batch, self.values(targets, encoded, action).amin(0) - temperature * log_density)
 
-    def critic_loss(self, critics: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def critic_loss(self, critics: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the sum of both critics' losses [] (equation 5); the mean value [], the mean size of the errors [N]."""
         value = self.values(critics, self.encoding(batch.observation), batch.action)
         error = value - td_targets
         return 0.5 * (error.square() * batch.weight).mean(-1).sum(), (value.mean(), error.abs().mean(0))
 
-    def actor_loss(self, actor: Parameters, critics: Parameters, temperature: Tensor, batch: Batch) -> tuple[Tensor, tuple[Tensor]]:
+    def actor_loss(self, actor: Parameters, critics: Parameters, temperature: Tensor, batch: ReplayBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the mean of alpha log pi(a|s) - min Q(s, a) [] with a = f(noise; s) (equation 9); the mean of log pi []."""
         encoded = self.encoding(batch.observation)
         action, log_density = squashed_gaussian.sample(self.policy(actor, encoded), batch.noise[1])
@@ -93,7 +93,7 @@ class Sac:
         """Returns the derivative [] of J(alpha) = E[-alpha (log pi + target entropy)] by log alpha (equation 18)."""
         return -temperature * (log_density + self.target_entropy)
 
-    def update(self, gradient: Gradient, state: SacState, batch: Batch) -> Updated[SacState]:
+    def update(self, gradient: Gradient, state: SacState, batch: ReplayBatch) -> Updated[SacState]:
         """Makes a gradient step of the critics, then of policy and temperature, and moves the targets (algorithm 1)."""
         actor, critic, temperature = self.layouts["actor"].split, self.layouts["critics"].split, state.log_temperature.exp()
         wanted = self.td_targets(actor(state.actor), critic(state.critic_targets), temperature, batch)

@@ -16,7 +16,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.adam import AdamState, adam, adam_start
-from workers.rl.agents.common.algorithm import Batch, Update, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, Update, Updated, bootstrapped
 from workers.rl.agents.common.deterministic_policy import Deterministic, actor_critic_layouts, additive_noise, build_continuous
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -69,19 +69,19 @@ class Td3(Deterministic):
         clip = self.hyper.target_noise_clip
         return (action + (self.hyper.target_noise * normal).clamp(-clip, clip)).clamp(-1, 1)
 
-    def td_targets(self, actor_targets: Parameters, critic_targets: Parameters, batch: Batch) -> Tensor:
+    def td_targets(self, actor_targets: Parameters, critic_targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns r + gamma min Q_target(s', a') float32 [N] with a smoothed action of the target policy (equation 10)."""
         encoded = self.encoding(batch.next_observation)
         action = self.smoothed(self.greedy(actor_targets, encoded), batch.noise[0])
         return bootstrapped(batch, self.values(critic_targets, encoded, action).amin(0))
 
-    def critic_loss(self, critics: Parameters, batch: Batch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def critic_loss(self, critics: Parameters, batch: ReplayBatch, td_targets: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the sum of both critics' mean squared errors []; the mean value [], the mean size of the errors [N]."""
         value = self.values(critics, self.encoding(batch.observation), batch.action)
         error = value - td_targets
         return (error.square() * batch.weight).mean(-1).sum(), (value.mean(), error.abs().mean(0))
 
-    def actor_loss(self, actor: Parameters, first_critic: Parameters, batch: Batch) -> tuple[Tensor, tuple[()]]:
+    def actor_loss(self, actor: Parameters, first_critic: Parameters, batch: ReplayBatch) -> tuple[Tensor, tuple[()]]:
         """Returns minus the mean of the first critic's value of the policy's actions []: the deterministic policy gradient."""
         encoded = self.encoding(batch.observation)
         return -self.values(first_critic, encoded, self.greedy(actor, encoded)).mean(), ()
@@ -91,7 +91,7 @@ class Td3(Deterministic):
         """`policy_delay` updates of the critics, the last of which is followed by the policy and the targets."""
         return (*[self.update_critics] * (self.hyper.policy_delay - 1), self.update)
 
-    def update_critics(self, gradient: Gradient, state: Td3State, batch: Batch) -> Updated[Td3State]:
+    def update_critics(self, gradient: Gradient, state: Td3State, batch: ReplayBatch) -> Updated[Td3State]:
         """Makes a gradient step of the critics."""
         critic = self.layouts["critics"].split
         wanted = self.td_targets(self.layouts["actor"].split(state.actor_targets), critic(state.critic_targets), batch)
@@ -100,7 +100,7 @@ class Td3(Deterministic):
         report = torch.stack((loss, state.actor_loss, value))
         return Updated(state._replace(critics=critics, critic_optimizer=optimizer), report, error)
 
-    def update(self, gradient: Gradient, state: Td3State, batch: Batch) -> Updated[Td3State]:
+    def update(self, gradient: Gradient, state: Td3State, batch: ReplayBatch) -> Updated[Td3State]:
         """Makes a gradient step of the critics, then of the policy, and moves all targets."""
         state, report, error = self.update_critics(gradient, state, batch)
         actor, first_critic = self.layouts["actor"].split, self.critics.first(self.layouts["critics"].split(state.critics))

@@ -16,7 +16,7 @@ from palestra.contract.agents import TrpoParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.actor_critic import Batch, OnPolicyMath, actor_critic, standardised
+from workers.rl.agents.common.actor_critic import OnPolicyMath, RolloutBatch, actor_critic, standardised
 from workers.rl.agents.common.adam import AdamState, adam, adam_start
 from workers.rl.agents.common.algorithm import Updated
 from workers.rl.agents.common.learning_state import Layouts
@@ -107,7 +107,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         """Returns the order of the samples int64 [passes, N] in each pass of the value function."""
         return (np.stack([generator.permutation(count) for _ in range(self.hyper.value_passes)]),)
 
-    def surrogate(self, vector: Tensor, batch: Batch) -> Tensor:
+    def surrogate(self, vector: Tensor, batch: RolloutBatch) -> Tensor:
         """Returns the mean of ratio times advantage []: the objective of equation 14."""
         parameters = self.policy_layout.split(vector)
         outputs = self.model.outputs(parameters, batch.observation)
@@ -131,7 +131,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
         return product
 
-    def policy_step(self, gradient: Gradient, parameters: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    def policy_step(self, gradient: Gradient, parameters: Tensor, batch: RolloutBatch) -> tuple[Tensor, Tensor]:
         """Returns the policy's parameters [P] after one step, and the norm of the gradient []."""
         hyper = self.hyper
         slope, before, _ = gradient(lambda vector: (self.surrogate(vector, batch), ()), parameters)
@@ -149,7 +149,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         """Returns half the mean squared error of V []."""
         return 0.5 * (self.model.values(self.value_layout.split(vector), observation) - target).square().mean(), ()
 
-    def value_steps(self, gradient: Gradient, state: TrpoState, batch: Batch) -> tuple[Tensor, AdamState, Tensor]:
+    def value_steps(self, gradient: Gradient, state: TrpoState, batch: RolloutBatch) -> tuple[Tensor, AdamState, Tensor]:
         """Returns the value network's parameters [V] and optimiser after all passes, and the mean loss []."""
         values, optimizer, losses = state.values, state.optimizer, list[Tensor]()
         count = -(-len(batch.advantage) // self.hyper.value_minibatch_size)
@@ -161,7 +161,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
                 losses.append(loss)
         return values, optimizer, torch.stack(losses).mean()
 
-    def update(self, gradient: Gradient, state: TrpoState, batch: Batch) -> Updated[TrpoState]:
+    def update(self, gradient: Gradient, state: TrpoState, batch: RolloutBatch) -> Updated[TrpoState]:
         """Makes the policy's step on a rollout, then fits the value network to it."""
         if self.hyper.normalize_advantages:
             batch = batch._replace(advantage=standardised(batch.advantage))

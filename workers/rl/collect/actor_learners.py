@@ -12,7 +12,7 @@ from workers.core.errors import WorkerError
 from workers.core.rng import global_state, load_global_state
 from workers.core.shared_counter import SharedCount
 from workers.core.state_tree import with_tensors, without_tensors
-from workers.core.subprocess_pool import Order, Servants
+from workers.core.subprocess_pool import Command, Servants
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, LearnReport, RestoreReport, StateTree
 from workers.rl.collect.vector_collector import VectorCollector
 
@@ -81,7 +81,7 @@ class ActorLearner:
         self._learner = learner
         self._count = count
 
-    def __call__(self, order: Order) -> Any:
+    def __call__(self, order: Command) -> Any:
         """Carries out an order."""
         match order:
             case ("ready",):

@@ -1,4 +1,4 @@
-"""Makes environments from the definition's `EnvSpec`."""
+"""Makes environments from the definition's `EnvDefinition`."""
 
 import contextlib
 import functools
@@ -15,7 +15,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec as Registered
 
 import workers.rl.envs.builtin  # noqa: F401 - registers palestra/...
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import GoalRule
 from workers.rl.envs.atari import NativeGame, make_game, native_vector
@@ -32,7 +32,7 @@ RenderMode = Literal["rgb_array", "human"]
 
 
 def make_vector(
-    spec: EnvSpec, num_envs: int | None = None, max_episode_steps: int | None = None, *, runs: int = 1, by_seed: bool = True
+    spec: EnvDefinition, num_envs: int | None = None, max_episode_steps: int | None = None, *, runs: int = 1, by_seed: bool = True
 ) -> EpisodeVector:
     """Returns a vector environment.
 
@@ -62,7 +62,7 @@ def make_vector(
     return ProcessVector(makers)
 
 
-def make_training_vector(spec: EnvSpec, runs: int = 1) -> EpisodeVector:
+def make_training_vector(spec: EnvDefinition, runs: int = 1) -> EpisodeVector:
     """Returns the vector environment that an agent is trained on: that of `make_vector`, with what the agent hears of it beside.
 
     Args:
@@ -79,7 +79,7 @@ def make_training_vector(spec: EnvSpec, runs: int = 1) -> EpisodeVector:
     return HeardVector(env, told)
 
 
-def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None, mode: RenderMode = "rgb_array") -> EpisodeEnv:
+def make_rendered(spec: EnvDefinition, max_episode_steps: int | None = None, mode: RenderMode = "rgb_array") -> EpisodeEnv:
     """Returns one environment that renders pictures, or shows itself on the screen; raises as `make_vector` does.
 
     Args:
@@ -94,7 +94,7 @@ def make_rendered(spec: EnvSpec, max_episode_steps: int | None = None, mode: Ren
     return _make_one(registered, spec, 0, limit, render_mode=mode)
 
 
-def make_goal_rule(spec: EnvSpec, env: EpisodeVector) -> GoalRule | None:
+def make_goal_rule(spec: EnvDefinition, env: EpisodeVector) -> GoalRule | None:
     """Returns what an environment says of other goals; `None` where its observations have no goals.
 
     Args:
@@ -119,7 +119,7 @@ def log_mujoco() -> None:
         importlib.import_module("mujoco").set_mju_user_warning(functools.cache(logging.getLogger("mujoco").warning))
 
 
-def _limit(registered: Registered, spec: EnvSpec, max_episode_steps: int | None) -> int | None:
+def _limit(registered: Registered, spec: EnvDefinition, max_episode_steps: int | None) -> int | None:
     return max_episode_steps or spec.max_episode_steps or registered.max_episode_steps
 
 
@@ -138,13 +138,13 @@ def _registered(env_id: str) -> Registered:
     return registered
 
 
-def _make_native(registered: Registered, spec: EnvSpec, count: int, limit: int | None, *, by_seed: bool = True) -> GymVector:
+def _make_native(registered: Registered, spec: EnvDefinition, count: int, limit: int | None, *, by_seed: bool = True) -> GymVector:
     assert spec.preprocessing is not None
     with _explained(registered, spec):
         return native_vector(registered, spec.preprocessing, spec.kwargs, count, limit, by_seed=by_seed)
 
 
-def _make_one(registered: Registered, spec: EnvSpec, index: int, limit: int | None, render_mode: str | None = None) -> EpisodeEnv:
+def _make_one(registered: Registered, spec: EnvDefinition, index: int, limit: int | None, render_mode: str | None = None) -> EpisodeEnv:
     with _explained(registered, spec):
         env = _bare(registered, spec, render_mode)
     try:
@@ -154,7 +154,7 @@ def _make_one(registered: Registered, spec: EnvSpec, index: int, limit: int | No
         raise
 
 
-def _bare(registered: Registered, spec: EnvSpec, render_mode: str | None) -> gym.Env[Any, Any]:
+def _bare(registered: Registered, spec: EnvDefinition, render_mode: str | None) -> gym.Env[Any, Any]:
     if "mujoco" in str(registered.entry_point):
         log_mujoco()
     with warnings.catch_warnings():
@@ -181,7 +181,7 @@ def _with_episodes(env_id: str, env: gym.Env[Any, Any], index: int, limit: int |
 
 
 @contextlib.contextmanager
-def _explained(registered: Registered, spec: EnvSpec) -> Iterator[None]:
+def _explained(registered: Registered, spec: EnvDefinition) -> Iterator[None]:
     """Turns what making an environment raises into what a user can act on."""
     try:
         yield

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from workers.core.errors import DefinitionError, WorkerError
-from workers.core.protocols import Agent, ClockView, Stateful
+from workers.core.protocols import ClockView, Stateful, TrainableAgent
 from workers.core.types import EvaluationResult, OwnFiles, StateTree
 
 _PATIENCE = 5.0
@@ -33,7 +33,7 @@ class OwnEvaluator(Protocol):
         ...
 
 
-Build = Callable[[], tuple[Agent, OwnEvaluator]]
+Build = Callable[[], tuple[TrainableAgent, OwnEvaluator]]
 """Importable, with its arguments (`functools.partial`): it crosses to the process."""
 
 
@@ -49,7 +49,7 @@ class _Tensor(NamedTuple):
     array: Any
 
 
-class BackgroundEvaluator:
+class SubprocessEvaluator:
     """Evaluates an agent's state elsewhere; see `BackgroundEvaluator` of the protocols.
 
     Args:
@@ -147,7 +147,7 @@ class BackgroundEvaluator:
 def _serve(connection: Connection, build: Build) -> None:
     """The process: answers until the trainer closes the connection or dies."""
     torch.set_num_threads(1)
-    parts: tuple[Agent, OwnEvaluator] | None = None
+    parts: tuple[TrainableAgent, OwnEvaluator] | None = None
     while True:
         try:
             clock, state = connection.recv()

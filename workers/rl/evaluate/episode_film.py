@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from workers.core.errors import DefinitionError
-from workers.core.protocols import Agent
+from workers.core.protocols import TrainableAgent
 from workers.core.types import Array
 from workers.rl.evaluate.episode_player import Player
 
@@ -31,7 +31,7 @@ class Film:
         DefinitionError: If the environment renders no pictures.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], agent: Agent) -> None:
+    def __init__(self, env: gym.Env[Any, Any], agent: TrainableAgent) -> None:
         if env.render_mode != "rgb_array":
             env.close()
             raise DefinitionError("the environment cannot be filmed: it has no render mode rgb_array; leave the hook video out")

@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from workers.core.protocols import Agent
+from workers.core.protocols import TrainableAgent
 from workers.core.rng import preserved_global_state
 from workers.rl.evaluate.vector_evaluator import Told
 
@@ -19,7 +19,7 @@ class Player:
         agent: Acts without exploring.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], agent: Agent) -> None:
+    def __init__(self, env: gym.Env[Any, Any], agent: TrainableAgent) -> None:
         self.env = env
         self._agent = agent
         self._told: Told | None = getattr(agent, "observe_evaluation", None)

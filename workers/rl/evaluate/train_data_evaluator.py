@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.protocols import Agent, ClockView
+from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.types import Array, EvaluationResult, StateTree
 from workers.rl.envs.resumable_episode import Restored
@@ -32,7 +32,7 @@ class TrainDataEvaluator:
     """
 
     def __init__(
-        self, env: EpisodeVector, agent: Agent, budget: EvaluationBudget, *, seed: int, num_envs: int, told: Told | None = None
+        self, env: EpisodeVector, agent: TrainableAgent, budget: EvaluationBudget, *, seed: int, num_envs: int, told: Told | None = None
     ) -> None:
         self._env = _TrainingEpisodes(env, seed, num_envs)
         self._evaluator = VectorEvaluator(self._env, agent, budget, fixed_seed(seed), told)

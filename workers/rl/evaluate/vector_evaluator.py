@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.protocols import Agent, ClockView
+from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed, preserved_global_state
 from workers.core.types import Array, EvaluationResult
 from workers.rl.envs.vector import EpisodeVector
@@ -68,7 +68,9 @@ class VectorEvaluator:
         told: For agents that must hear how their actions ended, in evaluations too.
     """
 
-    def __init__(self, env: EpisodeVector, agent: Agent, budget: EvaluationBudget, seeds: SeedRule, told: Told | None = None) -> None:
+    def __init__(
+        self, env: EpisodeVector, agent: TrainableAgent, budget: EvaluationBudget, seeds: SeedRule, told: Told | None = None
+    ) -> None:
         self._env = env
         self._agent = agent
         self._budget = budget

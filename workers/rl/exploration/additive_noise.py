@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.rl.exploration.random_blocks import Blocks
-from workers.rl.exploration.schedules import Constant, Schedule
+from workers.rl.exploration.schedules import Constant, RateSchedule
 
 Floats = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ActionBounds:
     """Between which actions stay."""
 
     low: float | Array = -1.0
@@ -36,7 +36,9 @@ class AdditiveGaussian:
 
     needs_values: ClassVar[bool] = False
 
-    def __init__(self, scale: Schedule | float = 0.1, *, generator: np.random.Generator, bounds: Bounds | None = Bounds()) -> None:
+    def __init__(
+        self, scale: RateSchedule | float = 0.1, *, generator: np.random.Generator, bounds: ActionBounds | None = ActionBounds()
+    ) -> None:
         self._schedule = Constant(scale) if isinstance(scale, int | float) else scale
         self.draws: Blocks = Blocks(generator, _draw)
         self._clip = _Clip(bounds)
@@ -103,11 +105,11 @@ class AdditiveOrnsteinUhlenbeck:
 
     def __init__(
         self,
-        sigma: Schedule | float = 0.2,
+        sigma: RateSchedule | float = 0.2,
         *,
         generator: np.random.Generator,
         wandering: Wandering = Wandering(),
-        bounds: Bounds | None = Bounds(),
+        bounds: ActionBounds | None = ActionBounds(),
     ) -> None:
         self._schedule = Constant(sigma) if isinstance(sigma, int | float) else sigma
         self._wandering = wandering
@@ -166,7 +168,7 @@ class AdditiveOrnsteinUhlenbeck:
 class _Clip:
     """Clips to bounds, which are converted once."""
 
-    def __init__(self, bounds: Bounds | None) -> None:
+    def __init__(self, bounds: ActionBounds | None) -> None:
         self._bounds = bounds
         self._dtype: np.dtype[Any] | None = None
         self._low: Array = np.zeros(0)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from workers.core.errors import DefinitionError
 from workers.core.types import Array, StateTree
 from workers.rl.exploration.random_blocks import Blocks
-from workers.rl.exploration.schedules import Constant, Schedule
+from workers.rl.exploration.schedules import Constant, RateSchedule
 
 
 class Boltzmann:
@@ -22,7 +22,7 @@ class Boltzmann:
 
     needs_values: ClassVar[bool] = True
 
-    def __init__(self, temperature: Schedule | float = 1.0, *, generator: np.random.Generator) -> None:
+    def __init__(self, temperature: RateSchedule | float = 1.0, *, generator: np.random.Generator) -> None:
         self._schedule = Constant(temperature) if isinstance(temperature, int | float) else temperature
         if self._schedule(0) <= 0:
             raise DefinitionError(f"the temperature of Boltzmann exploration must be above 0, not {self._schedule(0)}")

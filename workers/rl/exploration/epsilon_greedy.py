@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.rl.exploration.random_blocks import Blocks
-from workers.rl.exploration.schedules import Constant, Exponential, Linear, Schedule
+from workers.rl.exploration.schedules import Constant, Exponential, Linear, RateSchedule
 
 Actions = npt.NDArray[np.int64]
 
@@ -25,7 +25,7 @@ class EpsilonGreedy:
 
     needs_values: ClassVar[bool] = False
 
-    def __init__(self, epsilon: Schedule, *, actions: int, generator: np.random.Generator) -> None:
+    def __init__(self, epsilon: RateSchedule, *, actions: int, generator: np.random.Generator) -> None:
         self._schedule, self._actions = epsilon, actions
         self.draws: Blocks = Blocks(generator, self._draw)
         self._lowest: list[float] = []

@@ -6,11 +6,11 @@ from typing import Protocol
 from workers.core.errors import DefinitionError
 
 
-class Schedule(Protocol):
-    """Strength by env_steps."""
+class RateSchedule(Protocol):
+    """A rate as a function of a counter: exploration strength by env_steps, or a rate that decays."""
 
-    def __call__(self, env_steps: int) -> float:
-        """Returns the strength at this many env_steps."""
+    def __call__(self, env_steps: float, /) -> float:
+        """Returns the rate at this count."""
         ...
 
 
@@ -20,7 +20,7 @@ class Constant:
 
     value: float
 
-    def __call__(self, env_steps: int) -> float:
+    def __call__(self, env_steps: float) -> float:
         """Returns the value."""
         del env_steps
         return self.value
@@ -34,7 +34,7 @@ class Linear:
     end: float
     steps: int
 
-    def __call__(self, env_steps: int) -> float:
+    def __call__(self, env_steps: float) -> float:
         """Returns start + (end - start) * env_steps / steps, and `end` from `steps` on, so from the beginning where that is 0."""
         if env_steps >= self.steps:
             return self.end
@@ -54,6 +54,6 @@ class Exponential:
         if not 0 < self.decay < 1:
             raise DefinitionError(f"an exponential decay needs a factor per env_step in (0, 1), not {self.decay}")
 
-    def __call__(self, env_steps: int) -> float:
+    def __call__(self, env_steps: float) -> float:
         """Returns start * decay^env_steps, but no less than `end`."""
-        return max(self.start * self.decay**env_steps, self.end)
+        return max(float(self.start * self.decay**env_steps), self.end)

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.row_stream import Stream
+from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import Places, Rule
@@ -62,7 +62,7 @@ class FrameReplay(Replay):
     def state_dict(self) -> StateTree:
         """Returns what is small, and rows and frames as streams."""
         own = {"added": self._added, "room": len(self._frames), "numbered": self._numbered, "oldest": self._oldest, "intact": self._intact}
-        return {**super().state_dict(), **own, "frames": Stream({"frame": self._frames}, self._added)}
+        return {**super().state_dict(), **own, "frames": RowStream({"frame": self._frames}, self._added)}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Brings the memory to a captured state.

@@ -10,15 +10,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.protocols import Memory
-from workers.core.row_stream import Stream
+from workers.core.protocols import ExperienceMemory
+from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import Places, Rule, Uniform, UniformTogether, Weights, equal_weights
 from workers.rl.memory.transitions import ReplaySpec, Sample
 
 
-class OwnRows(Memory, Protocol):
+class OwnRows(ExperienceMemory, Protocol):
     """What stands for the memory of one member."""
 
     def cut(self) -> None:
@@ -184,7 +184,7 @@ class Lane:
     def leave(self) -> None:
         """Keeps the state as it is now: the rows are no longer this member's."""
         state = self.state_dict()
-        rows = Stream({name: column.copy() for name, column in state["rows"].items()}, state["rows"].end)
+        rows = RowStream({name: column.copy() for name, column in state["rows"].items()}, state["rows"].end)
         self._left = {**state, "fresh": state["fresh"].copy(), "rows": rows}
 
     def cut(self) -> None:

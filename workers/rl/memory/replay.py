@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.row_stream import Stream
+from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.sampling_rules import Places, Rule, Weights
-from workers.rl.memory.transitions import Field, ReplaySpec, Rows, Sample, Sequences
+from workers.rl.memory.transitions import Field, ReplaySpec, Rows, Sample, SampledSequences
 
 
 class Replay:
@@ -141,7 +141,7 @@ class Replay:
         observation, next_observation = self._observations(rows, last)
         return Sample(observation, rows["action"], reward, next_observation, discount, weight, places)
 
-    def sample_sequences(self, updates: int, batch_size: int, length: int) -> Sequences:
+    def sample_sequences(self, updates: int, batch_size: int, length: int) -> SampledSequences:
         """Returns `updates` batches of `batch_size` sequences of `length` rows, uniformly over all places where one can begin.
 
         It can begin where so many rows follow in the same environment; episodes may begin and end within it, and `reset` says where. If
@@ -162,7 +162,7 @@ class Replay:
         observation, next_observation = self._observations(rows, None)
         valid = rows["live"] & (follow < left)
         discount = rows["bootstrap"] * self._gamma
-        return Sequences(observation, rows["action"], rows["reward"], next_observation, discount, rows["first"], valid)
+        return SampledSequences(observation, rows["action"], rows["reward"], next_observation, discount, rows["first"], valid)
 
     def feedback(self, places: Places, errors: Array) -> None:
         """Hands the absolute temporal-difference errors of the last `sample` to the rule.
@@ -196,7 +196,7 @@ class Replay:
 
     def lane_state(self, rule: Rule, part: slice) -> StateTree:
         """Returns what a memory of some of the environments, with that rule, would return as its state."""
-        rows = Stream({name: column[:, part] for name, column in self._columns.items()}, self._written)
+        rows = RowStream({name: column[:, part] for name, column in self._columns.items()}, self._written)
         return {**self._counts(), "fresh": self._fresh[part], "rule": rule.state_dict(), "rows": rows}
 
     def load_lane(self, state: StateTree, rule: Rule, part: slice) -> None:

@@ -12,7 +12,7 @@ Fields = Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
 """Shape and dtype of one row by field name."""
 
 
-class Ring:
+class RowRing:
     """Keeps the last `capacity` rows of some fields. Row number i of the whole history lies at place i % capacity.
 
     Memory is reserved at once and used as it fills.

@@ -68,7 +68,7 @@ class Sample(NamedTuple):
     """int64 [U, N], for `feedback`."""
 
 
-class Sequences(NamedTuple):
+class SampledSequences(NamedTuple):
     """Batches of consecutive rows of one environment each; U batches of N sequences of L rows. n-step sums are not made."""
 
     observation: Array

@@ -16,13 +16,13 @@ from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import Follow, RunOrder
 from workers.assembly.part_set import ClosableEvaluator
 from workers.assembly.training import build_evaluator, build_train_data_evaluator
-from workers.core.protocols import Agent, ClockView
+from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import derive_seed
 from workers.core.types import StopReason
 from workers.engine.clock import StillClock
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
-from workers.ipc.snapshot_requests import End, Given, Wanted
+from workers.ipc.snapshot_requests import Given, NoSnapshotReason, Wanted
 from workers.recording.recorder import Sink, evaluation_record
 from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed
 from workers.snapshot.attempt_store import load_snapshot
@@ -65,7 +65,7 @@ class Follower:
         in_a_row, stop = 0, self.definition.stop
         for given in self._given():
             if given.snapshot_id is None:
-                reason = StopReason.BUDGET if given.end is End.OVER else StopReason.DRAIN
+                reason = StopReason.BUDGET if given.end is NoSnapshotReason.OVER else StopReason.DRAIN
                 return Followed(reason, max(given.stored, self._made))
             record = self._evaluate(given.snapshot_id, given.stored)
             self.sink.append([record])
@@ -113,7 +113,7 @@ class Follower:
             evaluator.close()
         return evaluation_record(self.run.run_id, clock, result, self.wall(), snapshot_id=snapshot_id, source=self._source)
 
-    def _agent(self, snapshot: LoadedSnapshot) -> Agent:
+    def _agent(self, snapshot: LoadedSnapshot) -> TrainableAgent:
         return load_agent(self.definition, self.run.seed, snapshot, self.device)
 
     @property
@@ -121,7 +121,7 @@ class Follower:
         on_train_data = self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA
         return EvaluationSource.TRAIN_DATA if on_train_data else EvaluationSource.EVALUATION
 
-    def _evaluator(self, agent: Agent, stored: int) -> ClosableEvaluator:
+    def _evaluator(self, agent: TrainableAgent, stored: int) -> ClosableEvaluator:
         if self._source is EvaluationSource.TRAIN_DATA:
             return build_train_data_evaluator(self.definition, agent, self.run.seed, self.run.episodes)
         follow = self.run.follow or Follow()

@@ -8,7 +8,7 @@ from palestra.contract.names import ExportFormat
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder
 from workers.assembly.training import PackTraining, Training, build_evaluator, describe_acting, fresh_agent
-from workers.core.protocols import Agent, ClockView
+from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import derive_seed
 from workers.engine.clock import StillClock
 from workers.engine.lockstep import lockstep
@@ -64,7 +64,7 @@ def evaluate(definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wa
 
 
 def export(
-    definition: Definition, run: RunOrder, agent: Agent, clock: ClockView, directory: Path, formats: Sequence[ExportFormat]
+    definition: Definition, run: RunOrder, agent: TrainableAgent, clock: ClockView, directory: Path, formats: Sequence[ExportFormat]
 ) -> list[Path]:
     """Writes what is needed to act, or to predict, into `directory` and returns the files; none for no format."""
     if not formats:
@@ -81,13 +81,13 @@ def export(
     return write_module(agent.acting_module(), directory, formats, description, example)
 
 
-def export_formats(definition: Definition, agent: Agent, *, implied: bool) -> tuple[ExportFormat, ...]:
+def export_formats(definition: Definition, agent: TrainableAgent, *, implied: bool) -> tuple[ExportFormat, ...]:
     """Returns what the end of a training exports: what its definition names, else `weights` where that is implied and can be had."""
     can = getattr(agent, "exportable", True)
     return definition.export.formats or (("weights",) if implied and can else ())
 
 
-def load_agent(definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str) -> Agent:
+def load_agent(definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str) -> TrainableAgent:
     """Returns the agent of a snapshot, without its memory."""
     agent = fresh_agent(definition, seed, device)
     agent.load_state_dict(snapshot.state["agent"])

@@ -21,7 +21,7 @@ from workers.acceleration.compiled_update import MOST_SIGNATURES, Compiled, Held
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import runnable, stacked
 from workers.rl.agents import a2c, dqn, sac, td3
-from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.algorithm import ReplayBatch
 
 
 class State(NamedTuple):
@@ -285,11 +285,11 @@ def map_copy(tree):
     return tree.clone() if isinstance(tree, Tensor) else np.array(tree) if isinstance(tree, np.ndarray) else tree
 
 
-def batch_of(size: int) -> Batch:
+def batch_of(size: int) -> ReplayBatch:
     generator = torch.Generator().manual_seed(size)
     seen, successor = (torch.rand(size, 3, generator=generator) for _ in range(2))
     action, reward = torch.randint(4, (size,), generator=generator), torch.rand(size, generator=generator)
-    return Batch(seen, action, reward, successor, torch.full((size,), 0.9), torch.ones(size), ())
+    return ReplayBatch(seen, action, reward, successor, torch.full((size,), 0.9), torch.ones(size), ())
 
 
 def assert_close_states(found, expected) -> None:

@@ -46,12 +46,12 @@ from workers.estimators.step_hooks import (
 from workers.estimators.summaries import SUMMARIES_FILE
 from workers.estimators.training_services import Services
 from workers.supervised.modes import Modes
-from workers.supervised.run_session import RunValues, Session, SessionRunHook
+from workers.supervised.run_session import RunSession, RunValues, SessionRunHook
 from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import Variables, get_module, minimize
 
 
-def learned(session: Session, loss: float = 1.0) -> None:
+def learned(session: RunSession, loss: float = 1.0) -> None:
     def op() -> RunValues:
         session.variables.global_step += 1
         return RunValues(loss=torch.tensor(loss), learned=True)
@@ -59,8 +59,8 @@ def learned(session: Session, loss: float = 1.0) -> None:
     session.run(op)
 
 
-def session_with(*hooks: SessionRunHook, directory: str = "", time: FakeTime | None = None) -> Session:
-    session = Session(Variables(), hooks, directory, (time or FakeTime()).now)
+def session_with(*hooks: SessionRunHook, directory: str = "", time: FakeTime | None = None) -> RunSession:
+    session = RunSession(Variables(), hooks, directory, (time or FakeTime()).now)
     session.start()
     return session
 

@@ -21,7 +21,7 @@ from workers.engine.clock import Clock
 from workers.recording.metric_windows import window_length
 from workers.recording.progress_file import ProgressFile
 from workers.recording.recorder import RecordedRun, SpoolRecorder
-from workers.recording.writer_thread import Writer
+from workers.recording.writer_thread import WriterThread
 from workers.rl.evaluate.vector_evaluator import summarise
 
 RUN = RecordedRun(new_id("run"), ("loss/td", "q/mean"), lambda: {"explore/epsilon": 0.5}, 10)
@@ -231,7 +231,7 @@ def test_the_loop_hears_that_the_thread_could_not_write(clock: Clock) -> None:
 
 
 def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leaves_it_to_the_others(clock: Clock) -> None:
-    writer, sinks = Writer(), [Sink(), Sink(), Sink()]
+    writer, sinks = WriterThread(), [Sink(), Sink(), Sink()]
     threads = threading.active_count()
     recorders = [SpoolRecorder(RUN, sink, writer=writer) for sink in sinks]
     sinks[0].full = True

@@ -13,7 +13,7 @@ from tests.support.replay_streams import FrameStream, VectorStream
 from tests.unit.workers.snapshot.test_snapshots import CLOCK, owner
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.rng import derive_generator
-from workers.core.row_stream import Stream
+from workers.core.row_stream import RowStream
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import Prioritized
@@ -40,8 +40,8 @@ class Ring:
         self.end += count
 
     @property
-    def stream(self) -> Stream:
-        return Stream(self.columns, self.end)
+    def stream(self) -> RowStream:
+        return RowStream(self.columns, self.end)
 
 
 @pytest.fixture

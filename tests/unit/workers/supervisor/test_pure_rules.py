@@ -24,7 +24,7 @@ from workers.ipc.attempt_directory import AttemptDirectory, write_identity
 from workers.ipc.process_tree import ProcessIdentity, boot_id, identify
 from workers.ipc.worker_imports import hand_down
 from workers.supervisor.limits import Breach, LimitWatch
-from workers.supervisor.outcome import Ending, report_of
+from workers.supervisor.outcome import TrainerExit, report_of
 from workers.supervisor.pending_order import OrderBox
 from workers.supervisor.trainer_handle import TrainerOptions, trainer_environment
 
@@ -68,7 +68,7 @@ def report(outcome: Outcome, cause: Cause) -> AttemptReport:
     ],
 )
 def test_endings(ending, outcome, cause):
-    found = report_of(Ending(**{"report": None, **ending}))
+    found = report_of(TrainerExit(**{"report": None, **ending}))
     assert (found.outcome, found.cause) == (outcome, cause)
     assert (found.failure is not None) == (outcome == "failed" and (ending["report"] is None or "breach" in ending))
 

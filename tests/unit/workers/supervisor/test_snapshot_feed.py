@@ -21,10 +21,10 @@ from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.json_log import get_logger
 from workers.ipc.server_api import AttemptApi
-from workers.ipc.snapshot_requests import End, Wanted
+from workers.ipc.snapshot_requests import NoSnapshotReason, Wanted
 from workers.supervisor.attempt_telemetry import SYSTEM_EVERY_SECONDS, Observer
 from workers.supervisor.limits import LimitWatch
-from workers.supervisor.resource_usage import Sampler
+from workers.supervisor.resource_usage import ResourceSampler
 from workers.supervisor.snapshot_feed import FeedParts, SnapshotFeed
 
 
@@ -115,8 +115,8 @@ def test_what_was_evaluated_is_removed_before_the_wait_for_the_next(following: C
     assert one.inputs() == [second]
 
 
-@pytest.mark.parametrize(("training", "end"), [("over", End.OVER), ("waiting", End.YIELD)])
-def test_the_end_is_handed_on(following: Callable[..., Following], training: str, end: End) -> None:
+@pytest.mark.parametrize(("training", "end"), [("over", NoSnapshotReason.OVER), ("waiting", NoSnapshotReason.YIELD)])
+def test_the_end_is_handed_on(following: Callable[..., Following], training: str, end: NoSnapshotReason) -> None:
     one = following()
     one.answer = {"training": training, "evaluated": 2}
     assert one.ask()
@@ -254,7 +254,7 @@ def test_what_a_follower_uses_is_no_curve_of_the_training(tmp_path: Path) -> Non
     directory = AttemptDirectory(tmp_path / new_id("att"))
     directory.create(b"{}")
     with SpoolWriter(directory.spool) as spool:
-        observer = Observer(directory, [new_id("run")], spool, Sampler(), get_logger(), prefix="continuous_eval/")
+        observer = Observer(directory, [new_id("run")], spool, ResourceSampler(), get_logger(), prefix="continuous_eval/")
         observer.look(time.monotonic() + 2 * SYSTEM_EVERY_SECONDS, list)
     (sample,) = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     assert sample["type"] == "system"

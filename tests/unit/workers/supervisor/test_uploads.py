@@ -17,10 +17,10 @@ from palestra.contract.telemetry import SnapshotFile, SnapshotWritten
 from palestra.contract.work_order import AttemptReport, RunEnd
 from palestra.telemetry.spool import SpoolWriter
 from palestra.telemetry.transport import open_client
-from workers.core.row_stream import Stream
+from workers.core.row_stream import RowStream
 from workers.engine.clock import StillClock
 from workers.ipc.attempt_directory import AttemptDirectory
-from workers.ipc.server_api import AttemptApi, UnreachableError
+from workers.ipc.server_api import AttemptApi, ServerUnreachableError
 from workers.snapshot.attempt_store import SnapshotStore
 from workers.snapshot.snapshot_directory import SnapshotOwner
 from workers.supervisor.missing_results import MissingResults
@@ -137,7 +137,7 @@ class Attempt:
     def save(self, step: int, score: float | None = None) -> str:
         """Writes a snapshot with a state of its own and rows that it shares with the one before."""
         rows = {"observation": np.arange(4_000, dtype=np.float32).reshape(1_000, 4)}
-        state = {"agent": {"weights": np.full(2_000, float(step))}, "memory": Stream(rows, end=1_000)}
+        state = {"agent": {"weights": np.full(2_000, float(step))}, "memory": RowStream(rows, end=1_000)}
         clock = StillClock(env_steps=step, updates=step, episodes=0, epochs=0, iterations=0, wall_seconds=0.0)
         return self.store.save(state, clock, SnapshotReason.PERIODIC, score)
 
@@ -214,7 +214,7 @@ def test_a_server_without_room_is_asked_again_and_told_why(attempt: Attempt, ser
     attempt.save(1)
     server.fault = lambda _method, _path: problem(507, "storage_full", detail="The disk of the server's artifact store is full.")
     for _ in range(3):
-        with pytest.raises(UnreachableError):
+        with pytest.raises(ServerUnreachableError):
             attempt.step()
     assert attempt.uploader.backlog.files == len(attempt.announced[0].files)
     assert attempt.uploader.backlog.size == sum(file.size for file in attempt.announced[0].files)
@@ -230,7 +230,7 @@ def test_only_a_refusal_is_final(attempt: Attempt, server: ScriptedServer, statu
     """Line 15.1."""
     attempt.save(1)
     server.fault = lambda _method, _path: problem(status, "any")
-    with pytest.raises(UnreachableError):
+    with pytest.raises(ServerUnreachableError):
         attempt.step()
     server.fault = lambda _method, _path: None
     assert attempt.step()
@@ -259,7 +259,7 @@ def test_content_that_was_damaged_on_the_way_is_sent_again(attempt: Attempt, ser
     attempt.save(1)
     answers: list[Any] = [problem(422, "hash_mismatch")]
     server.fault = lambda method, _path: answers.pop() if method == "PUT" and answers else None
-    with pytest.raises(UnreachableError):
+    with pytest.raises(ServerUnreachableError):
         attempt.step()
     assert attempt.step()
     assert stored_whole(server, attempt.announced[0])

@@ -17,7 +17,7 @@ from palestra.telemetry.spool import SpoolWriter
 from tests.support.disks import fill, small_disk
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.full_disk import EXIT_STATUS
-from workers.supervisor.outcome import Ending, report_of
+from workers.supervisor.outcome import TrainerExit, report_of
 from workers.supervisor.snapshot_download import InputError, fetch_snapshot
 from workers.trainer_process import attempt
 from workers.trainer_process.failures import describe_failure
@@ -105,16 +105,16 @@ def test_a_trainer_whose_disk_is_full_says_so_even_where_its_report_does_not_fit
             assert '"cause": "disk_full"' in directory.report.read_text()
         else:
             assert status == EXIT_STATUS
-            assert report_of(Ending(exit_status=status, report=None, order=Order.CONTINUE)).cause is Cause.DISK_FULL
+            assert report_of(TrainerExit(exit_status=status, report=None, order=Order.CONTINUE)).cause is Cause.DISK_FULL
 
 
 def test_a_trainer_that_dies_on_a_full_disk_without_a_word_is_understood() -> None:
     """Line 15.5."""
     for status in (1, 120, -7):
-        ended = report_of(Ending(exit_status=status, report=None, order=Order.CONTINUE, disk_is_full=True))
+        ended = report_of(TrainerExit(exit_status=status, report=None, order=Order.CONTINUE, disk_is_full=True))
         assert (ended.outcome, ended.cause) == (Outcome.FAILED, Cause.DISK_FULL)
-    assert report_of(Ending(exit_status=-9, report=None, order=Order.CONTINUE, disk_is_full=True)).cause is Cause.TRAINER_KILLED
-    assert report_of(Ending(exit_status=1, report=None, order=Order.CONTINUE)).cause is Cause.NO_RESULT
+    assert report_of(TrainerExit(exit_status=-9, report=None, order=Order.CONTINUE, disk_is_full=True)).cause is Cause.TRAINER_KILLED
+    assert report_of(TrainerExit(exit_status=1, report=None, order=Order.CONTINUE)).cause is Cause.NO_RESULT
 
 
 def test_inputs_that_find_no_room_for_a_directory_are_a_full_disk(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.support.trainings import RUN, definition, work_order
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory, read_json
-from workers.ipc.snapshot_requests import End, Given
+from workers.ipc.snapshot_requests import Given, NoSnapshotReason
 from workers.trainer_process.attempt import main
 
 SMALL = {"loop": {"env_steps": 250}, "evaluation": {"every_env_steps": 100, "episodes": 2, "max_episode_steps": 30}}
@@ -60,7 +60,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
 
 
 @contextmanager
-def fed(directory: AttemptDirectory, source: AttemptDirectory, answers: Sequence[str | End]) -> Iterator[list[snapshot_requests.Wanted]]:
+def fed(
+    directory: AttemptDirectory, source: AttemptDirectory, answers: Sequence[str | NoSnapshotReason]
+) -> Iterator[list[snapshot_requests.Wanted]]:
     """Answers the trainer's requests as its supervisor would; yields the requests."""
     heard: list[snapshot_requests.Wanted] = []
     stop = threading.Event()
@@ -71,7 +73,7 @@ def fed(directory: AttemptDirectory, source: AttemptDirectory, answers: Sequence
                 if stop.wait(0.01):
                     return
             heard.append(snapshot_requests.wanted_of(directory))
-            if isinstance(said, End):
+            if isinstance(said, NoSnapshotReason):
                 snapshot_requests.answer(directory, Given(number=number, end=said, stored=number - 1))
                 return
             shutil.copytree(source.snapshots / said, directory.inputs / said, dirs_exist_ok=True)
@@ -174,7 +176,7 @@ def test_train_and_evaluate_always_exports(tmp_path: Path, formats: list[str], f
 def test_each_snapshot_that_is_handed_in_is_evaluated(tmp_path: Path, trained: AttemptDirectory) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
     newest, *older = reversed(written(trained))
-    with fed(directory, trained, [newest, *older, End.OVER]) as heard:
+    with fed(directory, trained, [newest, *older, NoSnapshotReason.OVER]) as heard:
         report = execute(directory)
     assert (report.outcome, report.cause, report.env_step) == (Outcome.SUCCEEDED, Cause.BUDGET, 100)
     made = records(directory)
@@ -190,28 +192,28 @@ def test_each_snapshot_that_is_handed_in_is_evaluated(tmp_path: Path, trained: A
 
 def test_a_named_seed_gives_every_snapshot_the_same_episodes(tmp_path: Path, trained: AttemptDirectory) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval", follow={"same_episodes": True}, evaluation_seed=9))
-    with fed(directory, trained, [*written(trained)[:2], End.OVER]):
+    with fed(directory, trained, [*written(trained)[:2], NoSnapshotReason.OVER]):
         execute(directory)
     assert [one["seed"] for one in records(directory, "evaluation")] == [9, 9]
 
 
 def test_the_same_snapshot_again_meets_other_episodes(tmp_path: Path, trained: AttemptDirectory) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}))
-    with fed(directory, trained, [written(trained)[-1]] * 3 + [End.OVER]):
+    with fed(directory, trained, [written(trained)[-1]] * 3 + [NoSnapshotReason.OVER]):
         execute(directory)
     assert len({one["seed"] for one in records(directory, "evaluation")}) == 3
 
 
 def test_a_follower_gives_its_slot_back_when_told(tmp_path: Path, trained: AttemptDirectory) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
-    with fed(directory, trained, [End.YIELD]):
+    with fed(directory, trained, [NoSnapshotReason.YIELD]):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.DRAINED, Cause.DRAIN)
 
 
 def test_a_run_that_left_no_snapshot_cannot_be_followed(tmp_path: Path, trained: AttemptDirectory) -> None:
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
-    with fed(directory, trained, [End.OVER]):
+    with fed(directory, trained, [NoSnapshotReason.OVER]):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.NO_RESULT)
 
@@ -241,7 +243,7 @@ def test_on_train_data_the_episodes_are_those_of_the_training(tmp_path: Path, tr
     directory = attempt(tmp_path, same_definition(trained, "continuous_eval_on_train_data", episodes=3, evaluation_seed=None))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SerialVector, "begin", begin)
-        with fed(directory, trained, [written(trained)[-1], written(trained)[-2], End.OVER]):
+        with fed(directory, trained, [written(trained)[-1], written(trained)[-2], NoSnapshotReason.OVER]):
             assert execute(directory).outcome is Outcome.SUCCEEDED
     first = [derive_seed(7, "env", 0, episode, bits=ENV_SEED_BITS) for episode in range(3)]
     assert begun == [*first, *first]

@@ -9,7 +9,7 @@ from palestra.contract.states import Cause, Outcome
 from tests.support.trainings import RUN, work_order
 from tests.unit.workers.trainer_process.test_schedules import attempt, execute, fed, records, same_definition, written
 from workers.ipc.attempt_directory import AttemptDirectory
-from workers.ipc.snapshot_requests import End
+from workers.ipc.snapshot_requests import NoSnapshotReason
 
 
 def spirals(**sections: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_rounds_end_with_an_evaluation_and_a_snapshot(tmp_path: Path) -> None:
 )
 def test_each_snapshot_is_evaluated(tmp_path: Path, trained: AttemptDirectory, schedule: str, source: str, batches: int) -> None:
     directory = attempt(tmp_path, same_definition(trained, schedule, episodes=None, evaluation_seed=None))
-    with fed(directory, trained, [*reversed(written(trained)), End.OVER]):
+    with fed(directory, trained, [*reversed(written(trained)), NoSnapshotReason.OVER]):
         assert execute(directory).outcome is Outcome.SUCCEEDED
     made = records(directory, "evaluation")
     assert [(one["update"], one["source"], one["length_mean"]) for one in made] == [(at, source, batches) for at in (40, 30, 20)]

@@ -23,7 +23,7 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 H = TypeVar("H")
 
 
-class Batch(NamedTuple):
+class RolloutBatch(NamedTuple):
     """Transitions to learn from."""
 
     observation: Tensor
@@ -39,10 +39,10 @@ class Batch(NamedTuple):
     noise: tuple[Tensor, ...] = ()
     """Random numbers that the algorithm asked for."""
 
-    def rows(self, places: Tensor) -> "Batch":
+    def rows(self, places: Tensor) -> "RolloutBatch":
         """Returns the samples at int64 [n] `places`."""
         observation, action, log_probability, advantage, value_target = (column[places] for column in self[:5])
-        return Batch(observation, action, log_probability, advantage, value_target)
+        return RolloutBatch(observation, action, log_probability, advantage, value_target)
 
 
 def standardised(weight: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ class OnPolicyMath(Generic[H]):
         """Returns all parameters of a state by name."""
         return self.model.layout.split(state.parameters)
 
-    def prepared(self, state: Any, rollout: Mapping[str, Array]) -> Batch:
+    def prepared(self, state: Any, rollout: Mapping[str, Array]) -> RolloutBatch:
         """Returns the active transitions of a rollout with what is learnt from them, on the device of the state.
 
         The value of a step's successor is that of the next row, but the one of the true successor where the episode was cut or the next
@@ -158,7 +158,7 @@ class OnPolicyMath(Generic[H]):
         value = values.cpu().numpy().reshape(ends.active.shape)
         advantage = generalised(rollout["reward"], value, foreign.cpu().numpy(), ends, (self.gamma, self.trace))
         weights, targets = (torch.from_numpy(array.reshape(-1)).to(device) for array in (advantage, advantage + value))
-        batch = Batch(observation, action, log_probability, weights, targets)
+        batch = RolloutBatch(observation, action, log_probability, weights, targets)
         return batch if ends.active.all() else batch.rows(torch.from_numpy(np.flatnonzero(ends.active)).to(device))
 
     def judged(self, state: Any, observation: Tensor, action: Tensor, successors: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -20,7 +20,7 @@ S = TypeVar("S")
 S_co = TypeVar("S_co", covariant=True)
 
 
-class Batch(NamedTuple):
+class ReplayBatch(NamedTuple):
     """Transitions to learn from."""
 
     observation: Tensor
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
     """Random numbers that the algorithm asked for."""
 
 
-def bootstrapped(batch: Batch, value: Tensor) -> Tensor:
+def bootstrapped(batch: ReplayBatch, value: Tensor) -> Tensor:
     """Returns reward + discount * value float32 [N]; the reward alone where the discount is 0, even where the value is no number."""
     return batch.reward + (batch.discount * value).masked_fill(batch.discount == 0, 0.0)
 
@@ -88,7 +88,7 @@ class Acting(Protocol[S_co]):
 class Algorithm(Acting[S], Protocol[S]):
     """The mathematics of one definition that learns from a replay memory: pure functions."""
 
-    def update(self, gradient: Gradient, state: S, batch: Batch) -> Updated[S]:
+    def update(self, gradient: Gradient, state: S, batch: ReplayBatch) -> Updated[S]:
         """Returns the state after one update."""
         ...
 

@@ -88,7 +88,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Categorical(DiscreteActions):
+class CategoricalPolicy(DiscreteActions):
     """One of n actions; the outputs are logits."""
 
     extra_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
@@ -347,7 +347,7 @@ def policy_for(space: Space[Any], agent: str = "ppo") -> Policy:
     """
     match space:
         case spaces.Discrete():
-            return Categorical(int(space.n), int(space.start))
+            return CategoricalPolicy(int(space.n), int(space.start))
         case spaces.MultiDiscrete():
             return Product(space, tuple(space.nvec.reshape(-1).tolist()))
         case spaces.MultiBinary():

@@ -20,7 +20,7 @@ from torch import Tensor
 from workers.acceleration.compiled_update import Held
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import stacked
-from workers.core.protocols import Memory
+from workers.core.protocols import ExperienceMemory
 from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
 from workers.rl.agents.common.algorithm import between_of, cycle_of
 from workers.rl.agents.common.learning_state import learning_rates, with_learning_rates
@@ -43,7 +43,7 @@ little longer, and compiling as long as some ten thousand updates."""
 class Together(Protocol):
     """What agents do as one, beside the forward pass and the update. Arrays are in the order of those that have not left."""
 
-    memories: Sequence[Memory]
+    memories: Sequence[ExperienceMemory]
     """What stands for the memory of each agent."""
     some_may_wait: bool
     """Whether a batch may be one of some agents only."""
@@ -104,7 +104,7 @@ class Pack:
         """Returns what stands for each agent towards its engine, in order."""
         return [PackMember(self, index) for index in range(len(self._agents))]
 
-    def memory(self, index: int) -> Memory:
+    def memory(self, index: int) -> ExperienceMemory:
         """Returns what stands for an agent's memory."""
         return self._together.memories[index]
 

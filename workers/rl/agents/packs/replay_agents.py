@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.core.protocols import Memory
+from workers.core.protocols import ExperienceMemory
 from workers.core.types import Array, Experience, LearnReport
-from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.shells.base import Counted
 from workers.rl.agents.shells.learning import rows_of
 from workers.rl.agents.shells.replay_agent import ROWS_PER_DRAW, Batches, ReplayAgent
@@ -35,7 +35,7 @@ class ReplaysTogether:
         first = agents[0]
         self._every = self._agents = list(agents)
         self._memory = together([agent.memory for agent in agents])
-        self.memories: Sequence[Memory] = self._memory.lanes
+        self.memories: Sequence[ExperienceMemory] = self._memory.lanes
         self._parts, self._batches = first.parts, Batches(first.device)
         self._counted = first.counted
         self._explorers: JoinedExplorers | None = None
@@ -115,7 +115,7 @@ class ReplaysTogether:
         """Updates made."""
         return self._counted.updates
 
-    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[Batch, Array | None]]:
+    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[ReplayBatch, Array | None]]:
         """Yields batches of tensors [m, N, ...] for all agents; each is to be noted before the next is asked for."""
         del state
         size, parts = self._parts.batch_size, self._parts

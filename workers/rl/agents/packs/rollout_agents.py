@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.core.protocols import Memory
+from workers.core.protocols import ExperienceMemory
 from workers.core.types import Array, Experience, LearnReport
-from workers.rl.agents.common.actor_critic import Batch
+from workers.rl.agents.common.actor_critic import RolloutBatch
 from workers.rl.agents.common.advantages import ends_of, generalised
 from workers.rl.agents.shells.learning import rows_of
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
@@ -32,7 +32,7 @@ class RolloutsTogether:
     def __init__(self, agents: Sequence[RolloutAgent]) -> None:
         self._every = self._agents = list(agents)
         self.some_may_wait = agents[0].parts.target_kl is not None
-        self.memories: Sequence[Memory] = [agent.memory for agent in agents]
+        self.memories: Sequence[ExperienceMemory] = [agent.memory for agent in agents]
         self._draws: JoinedBlocks | None = None
         self._raw: list[Array] = []
         self._go_on = np.ones(len(agents), np.bool_)
@@ -95,7 +95,7 @@ class RolloutsTogether:
             agent.acted(list(own))
             agent.observe(experience.columns(slice(index * width, (index + 1) * width)))
 
-    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[Batch, Array | None]]:
+    def batches(self, updates: int, state: Callable[[], Any]) -> Iterator[tuple[RolloutBatch, Array | None]]:
         """Yields batches of tensors [m, N, ...], and bool [m] which agents have one, where not all do; each is to be noted."""
         first, device = self._agents[0], self._agents[0].device
         if updates < 1 or not len(first.memory):
@@ -132,7 +132,7 @@ class RolloutsTogether:
 
     # Private
 
-    def _prepared(self, state: Any) -> Batch:
+    def _prepared(self, state: Any) -> RolloutBatch:
         """Returns what is learnt from all rollouts, [m, T * B, ...]; see `OnPolicyMath.prepared`, of which this is the form for many."""
         algorithm: Any = self._agents[0].algorithm
         rollouts, device = [agent.taken() for agent in self._agents], self._agents[0].device
@@ -151,7 +151,7 @@ class RolloutsTogether:
         value, steps = self._by_step(values.cpu().numpy()), self._by_step(beyond)
         advantage = generalised(rollout["reward"], value, steps[ends.foreign], ends, (algorithm.gamma, algorithm.trace))
         weights, targets = (torch.from_numpy(self._by_agent(array)).to(device) for array in (advantage, advantage + value))
-        return Batch(observation, action, log_probability, weights, targets)
+        return RolloutBatch(observation, action, log_probability, weights, targets)
 
     def _by_agent(self, array: Array) -> Array:
         """Returns an array [T, m * B, ...] as [m, T * B, ...]."""
@@ -183,8 +183,8 @@ class RolloutsTogether:
         return moved
 
 
-def _rows(whole: Batch, places: Tensor) -> Batch:
+def _rows(whole: RolloutBatch, places: Tensor) -> RolloutBatch:
     """Returns the samples at int64 [m, N] `places` of each agent."""
     members = torch.arange(len(places), device=places.device).unsqueeze(1)
     observation, action, log_probability, advantage, value_target = (column[members, places] for column in whole[:5])
-    return Batch(observation, action, log_probability, advantage, value_target)
+    return RolloutBatch(observation, action, log_probability, advantage, value_target)

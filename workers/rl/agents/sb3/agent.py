@@ -17,7 +17,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from palestra.contract.agents import Sb3Parameters
 from workers.core.errors import DefinitionError, NumericalFailureError
 from workers.core.null_parts import NoMemory
-from workers.core.protocols import Advance, Memory
+from workers.core.protocols import Advance, ExperienceMemory
 from workers.core.rng import derive_seed, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
 from workers.rl.agents.sb3.arguments import algorithm_class, arguments_for
@@ -62,7 +62,7 @@ class Sb3Agent:
         self._action_dtype = action_layout(context.action_space)[1]
         self.report_names = self._reports.names
         buffer = getattr(self._model, "replay_buffer", None)
-        self.memory: Memory = NoMemory() if buffer is None else ReplayArrays(buffer)
+        self.memory: ExperienceMemory = NoMemory() if buffer is None else ReplayArrays(buffer)
 
     # The own loop
 

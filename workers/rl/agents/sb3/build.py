@@ -4,11 +4,11 @@ import importlib.util
 
 from palestra.contract.agents import Sb3Parameters
 from workers.core.errors import PartNotFoundError
-from workers.core.protocols import Agent
+from workers.core.protocols import TrainableAgent
 from workers.core.types import AgentContext
 
 
-def build(parameters: Sb3Parameters, context: AgentContext) -> Agent:
+def build(parameters: Sb3Parameters, context: AgentContext) -> TrainableAgent:
     """Returns a fresh agent.
 
     Raises:

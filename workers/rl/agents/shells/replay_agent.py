@@ -17,7 +17,7 @@ from workers.acceleration.update_runner import runnable
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
 from workers.rl.agents.common.action_encoding import Actions
-from workers.rl.agents.common.algorithm import Algorithm, Batch, between_of, cycle_of
+from workers.rl.agents.common.algorithm import Algorithm, ReplayBatch, between_of, cycle_of
 from workers.rl.agents.shells.base import Counted
 from workers.rl.agents.shells.learning import LearningAgent
 from workers.rl.exploration.protocol import Explorer
@@ -29,7 +29,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 ROWS_PER_DRAW: Final = 16_384
 """Transitions drawn from the memory in one piece; bounds what a call with many updates holds at once."""
-_TENSORS: Final = len(Batch._fields) - 1
+_TENSORS: Final = len(ReplayBatch._fields) - 1
 """Fields of a batch that a sample begins with."""
 
 
@@ -50,10 +50,10 @@ class ReplayParts:
     """env_steps at the beginning whose actions are drawn evenly from the space."""
 
 
-class Drawn(NamedTuple):
+class SampledBatch(NamedTuple):
     """A batch, and where it came from."""
 
-    batch: Batch
+    batch: ReplayBatch
     places: Places
 
 
@@ -164,7 +164,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
             self.learning_state = self._between(state, self._updates)
         return self.concluded()
 
-    def batches(self, updates: int) -> Iterator[Drawn]:
+    def batches(self, updates: int) -> Iterator[SampledBatch]:
         """Yields the batches of a call to `learn`; each is to be noted before the next is asked for."""
         size = self._parts.batch_size
         if not self._training.on or len(self.memory) < size:
@@ -173,13 +173,13 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = self.memory.sample(count, size)
-            yield from map(Drawn, self._batches.of(sample, self.learning_noise(count, size)), sample.places)
+            yield from map(SampledBatch, self._batches.of(sample, self.learning_noise(count, size)), sample.places)
 
     def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
         """Returns the random numbers of updates, [updates, ...] each."""
         return self.algorithm.noise(self._generator, (updates, batch_size))
 
-    def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
+    def note(self, drawn: SampledBatch, report: Tensor, error: Tensor) -> None:
         """Takes down what an update with a batch gave: its report [R] and the errors [N]."""
         self._updates += 1
         self._reports.append(report)
@@ -239,9 +239,9 @@ class Batches:
         self._device = device
         self._arrays: list[Array | None] = [None] * _TENSORS
         self._rows: list[Sequence[Tensor]] = [()] * _TENSORS
-        self._made: list[Batch] = []
+        self._made: list[ReplayBatch] = []
 
-    def of(self, sample: Sample, noise: tuple[Array, ...]) -> list[Batch]:
+    def of(self, sample: Sample, noise: tuple[Array, ...]) -> list[ReplayBatch]:
         """Returns a batch per update, valid until the next sample.
 
         Args:
@@ -254,7 +254,7 @@ class Batches:
             if array is not before or self._device.type != "cpu":
                 self._arrays[index], self._rows[index], changed = array, self._wrapped(array), True
         if changed:
-            self._made = [Batch._make((*row, ())) for row in zip(*self._rows, strict=True)]
+            self._made = [ReplayBatch._make((*row, ())) for row in zip(*self._rows, strict=True)]
         if not noise:
             return self._made
         numbers = zip(*map(self._wrapped, noise), strict=True)

@@ -5,7 +5,7 @@ T vector steps of a rollout, B environments, N samples of a batch, R values of a
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from workers.acceleration.compiled_update import Held
 from workers.acceleration.update_runner import Gradient, runnable
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import AgentContext, Array, CollectPlan, Experience, LearnReport, LearnSchedule, StateTree
-from workers.rl.agents.common.actor_critic import ActorCritic, Batch
+from workers.rl.agents.common.actor_critic import ActorCritic, RolloutBatch
 from workers.rl.agents.common.algorithm import Acting, Updated
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.shells.learning import LearningAgent
@@ -35,7 +35,7 @@ class OnPolicy(Acting[S], Protocol[S]):
     @property
     def model(self) -> ActorCritic: ...
 
-    def prepared(self, state: S, rollout: Mapping[str, Array]) -> Batch:
+    def prepared(self, state: S, rollout: Mapping[str, Array]) -> RolloutBatch:
         """Returns what is learnt from a rollout of arrays [T, B, ...]; each tensor's first dimension is that which passes shuffle."""
         ...
 
@@ -43,7 +43,7 @@ class OnPolicy(Acting[S], Protocol[S]):
         """Returns the random numbers of an update with `count` samples."""
         ...
 
-    def update(self, gradient: Gradient, state: S, batch: Batch) -> Updated[S]:
+    def update(self, gradient: Gradient, state: S, batch: RolloutBatch) -> Updated[S]:
         """Returns the state after one update."""
         ...
 
@@ -72,12 +72,6 @@ class RolloutParts:
     target_kl: float | None = None
     """Mean of `policy/kl` over a pass above which no other pass follows."""
     normalisers: Normalisers
-
-
-class Drawn(NamedTuple):
-    """A batch."""
-
-    batch: Batch
 
 
 class RolloutAgent(LearningAgent[OnPolicy[Any]]):
@@ -193,13 +187,13 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
 
     def learn(self, updates: int) -> LearnReport:
         """Learns from the whole rollout and empties it; fewer updates than asked for where the policy moved too far (`target_kl`)."""
-        for drawn in self.batches(updates):
-            update = self._update if len(drawn.batch.advantage) in self._usual else self._odd_update
-            self.learning_state, report, error = update(self._state, drawn.batch)
-            self.note(drawn, report, error)
+        for batch in self.batches(updates):
+            update = self._update if len(batch.advantage) in self._usual else self._odd_update
+            self.learning_state, report, error = update(self._state, batch)
+            self.note(batch, report, error)
         return self.concluded()
 
-    def batches(self, updates: int) -> Iterator[Drawn]:
+    def batches(self, updates: int) -> Iterator[RolloutBatch]:
         """Yields the minibatches of each pass: shuffled, of sizes that differ by one at most, together no more than `updates`.
 
         Each is to be noted before the next is asked for.
@@ -213,8 +207,7 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         count = self.minibatches(size)
         for done in range(0, min(updates, self._parts.passes * count), count):
             begin = len(self._reports)
-            for batch in self._pass(whole, size, count)[: updates - done]:
-                yield Drawn(batch)
+            yield from self._pass(whole, size, count)[: updates - done]
             if self._moved_too_far(begin):
                 return
 
@@ -239,9 +232,9 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
         """Returns the number of batches in a pass over `size` samples."""
         return 1 if self._parts.minibatch_size is None else -(-size // self._parts.minibatch_size)
 
-    def note(self, drawn: Drawn, report: Tensor, error: Tensor) -> None:
+    def note(self, batch: RolloutBatch, report: Tensor, error: Tensor) -> None:
         """Takes down what an update with a batch gave."""
-        del drawn, error
+        del batch, error
         self._reports.append(report)
 
     def metrics(self) -> Mapping[str, float]:
@@ -282,7 +275,7 @@ class RolloutAgent(LearningAgent[OnPolicy[Any]]):
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
         return super()._raw(self.normalisers.observation(observation), noise)
 
-    def _pass(self, whole: Batch, size: int, count: int) -> list[Batch]:
+    def _pass(self, whole: RolloutBatch, size: int, count: int) -> list[RolloutBatch]:
         """Returns the minibatches of one pass."""
         order, noise = self.shuffled(size, count)
         batches = [whole] if order is None else [whole.rows(places) for places in self._tensor(order).tensor_split(count)]

@@ -17,7 +17,7 @@ from workers.core.types import CollectPlan, LearnSchedule, Unit
 from workers.engine.budget import UNLIMITED
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
-from workers.entrypoints.async_training.shared_block import Ending, SharedBlock, Slot
+from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 from workers.entrypoints.async_training.shared_parts import EndOfRun, SharedBest, SharedBudget, SharedClock, SharedEvery
 from workers.entrypoints.async_training.training_process import ProcessControl
 
@@ -204,23 +204,23 @@ def test_one_of_many_threads_improves_to_each_score() -> None:
 def test_the_first_to_claim_the_end_writes_it() -> None:
     block = SharedBlock(2)
     first, second = EndOfRun(block.opened(), 0), EndOfRun(block.opened(), 1)
-    assert second.claim(Ending.SUCCESS)
-    assert second.claim(Ending.SUCCESS)
-    assert not first.claim(Ending.BUDGET)
-    assert not second.claim(Ending.BUDGET)
-    assert (first.over, first.mine, second.mine, first.aborted, first.ending) == (True, False, True, False, Ending.SUCCESS)
+    assert second.claim(StopCause.SUCCESS)
+    assert second.claim(StopCause.SUCCESS)
+    assert not first.claim(StopCause.BUDGET)
+    assert not second.claim(StopCause.BUDGET)
+    assert (first.over, first.mine, second.mine, first.aborted, first.ending) == (True, False, True, False, StopCause.SUCCESS)
 
 
 def test_an_abort_overrides_a_claim_and_only_the_first_one_counts() -> None:
     block = SharedBlock(2)
     first, second = EndOfRun(block.opened(), 0), EndOfRun(block.opened(), 1)
-    first.claim(Ending.BUDGET)
+    first.claim(StopCause.BUDGET)
     second.abort(1)
     first.abort(0)
     assert (first.mine, second.mine, first.aborted) == (False, True, True)
     other = EndOfRun(SharedBlock(1), 0)
     other.abort(None)
-    assert (other.mine, other.aborted, other.ending) == (False, True, Ending.ABANDONED)
+    assert (other.mine, other.aborted, other.ending) == (False, True, StopCause.ABANDONED)
 
 
 def test_a_process_is_alone_once_the_others_stopped() -> None:
@@ -247,7 +247,7 @@ def test_process_0_ends_the_run_at_the_budget_of_all() -> None:
 
 def test_a_budget_that_another_process_ended_for_another_reason_is_not_its_own() -> None:
     block = SharedBlock(2)
-    EndOfRun(block, 1).claim(Ending.SUCCESS)
+    EndOfRun(block, 1).claim(StopCause.SUCCESS)
     clock = clock_of(block)
     clock.count(10, 0)
     assert not SharedBudget(10, clock, block, EndOfRun(block, 0)).exhausted(clock)

@@ -10,7 +10,7 @@ from tests.acceptance.functional_kit import Lines
 from tests.support.trainer_fakes import FakeRecorder
 from workers.core.types import EpisodeEnd
 from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
-from workers.entrypoints.functional_parts.log_recorder import LogLines
+from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
 from workers.entrypoints.functional_parts.scores_file import ScoresFile, set_aside
 
@@ -98,11 +98,11 @@ def test_a_group_fans_out_in_order_and_keeps_state_by_name() -> None:
 
 def test_an_interval_that_is_jumped_over_is_logged_once() -> None:
     log = Lines()
-    lines = LogLines(log.logger, "out", list, interval=2, window=2)
+    lines = LogRecorder(log.logger, "out", list, interval=2, window=2)
     lines.begin(0)
     for step in (1, 7, 8):
         lines.tick(clock(step), [(step, end(float(step)))], [])
     assert [line.split()[1] for line in log.lines] == ["step:7", "step:8"]
     assert "average_R:7.5" in log.lines[-1]
     with pytest.raises(ValueError, match="log_interval"):
-        LogLines(log.logger, "out", list, interval=0)
+        LogRecorder(log.logger, "out", list, interval=0)

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from tests.unit.workers.rl.agents.agent_kit import context
 from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import Experience
-from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 
 
@@ -30,13 +30,13 @@ def state_of(algorithm, seed=0) -> Any:
     return state._replace(**targets)
 
 
-def random_batch(size=16, inputs=3, actions=2, seed=0, noises=0) -> Batch:
+def random_batch(size=16, inputs=3, actions=2, seed=0, noises=0) -> ReplayBatch:
     g = torch.Generator().manual_seed(seed)
     observation, successor = torch.randn(2, size, inputs, generator=g)
     discount = 0.99 * (torch.rand(size, generator=g) > 0.2).float()
     noise = tuple(torch.randn(size, actions, generator=g) for _ in range(noises))
     action = torch.rand(size, actions, generator=g) * 2 - 1
-    return Batch(observation, action, torch.randn(size, generator=g), successor, discount, torch.ones(size), noise)
+    return ReplayBatch(observation, action, torch.randn(size, generator=g), successor, discount, torch.ones(size), noise)
 
 
 def stacked(states: list[Any]) -> Any:

@@ -5,8 +5,8 @@ import torch
 
 from tests.unit.workers.rl.agents.agent_kit import context
 from workers.assembly.registry import make_agent
-from workers.rl.agents.common.algorithm import Batch
-from workers.rl.agents.drqn import Sequences
+from workers.rl.agents.common.algorithm import ReplayBatch
+from workers.rl.agents.drqn import DrqnBatch
 
 
 def algorithm_of(hyper, **more):
@@ -14,20 +14,20 @@ def algorithm_of(hyper, **more):
     return make_agent(hyper, context(**more)).algorithm
 
 
-def random_batch(algorithm, size: int = 16, seed: int = 0) -> Batch:
+def random_batch(algorithm, size: int = 16, seed: int = 0) -> ReplayBatch:
     g, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     discount = 0.99 * (torch.rand(size, generator=g) > 0.2).float()
     columns = torch.randn(size, 3, generator=g), torch.randint(4, (size,), generator=g), torch.randn(size, generator=g)
     noise = tuple(torch.from_numpy(array[0]) for array in algorithm.noise(rng, (1, size)))
-    return Batch(*columns, torch.randn(size, 3, generator=g), discount, torch.rand(size, generator=g), noise)
+    return ReplayBatch(*columns, torch.randn(size, 3, generator=g), discount, torch.rand(size, generator=g), noise)
 
 
-def random_sequences(length: int = 6, size: int = 5, seed: int = 0) -> Sequences:
+def random_sequences(length: int = 6, size: int = 5, seed: int = 0) -> DrqnBatch:
     g = torch.Generator().manual_seed(seed)
     lead = (length, size)
     columns = torch.randn(*lead, 3, generator=g), torch.randint(4, lead, generator=g), torch.randn(*lead, generator=g)
     flags = torch.rand(*lead, generator=g) < 0.3, (torch.rand(*lead, generator=g) < 0.8).float()
-    return Sequences(*columns, torch.randn(*lead, 3, generator=g), 0.9 * (torch.rand(*lead, generator=g) > 0.2).float(), *flags)
+    return DrqnBatch(*columns, torch.randn(*lead, 3, generator=g), 0.9 * (torch.rand(*lead, generator=g) > 0.2).float(), *flags)
 
 
 def start(algorithm, seed: int = 0):

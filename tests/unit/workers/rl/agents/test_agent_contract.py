@@ -28,7 +28,7 @@ from palestra.contract.agents import (
 )
 from palestra.contract.agents.common import PrioritizedReplay
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience, leaves
-from workers.core.protocols import Agent, Stateful
+from workers.core.protocols import Stateful, TrainableAgent
 from workers.core.rng import global_state
 from workers.core.types import StateTree
 from workers.rl.agents import a2c, c51, cem, ddpg, dqn, drqn, iqn, naf, ppo, rainbow, recurrent_ppo, reinforce, sac, td3, trpo
@@ -95,7 +95,7 @@ def _learner(case):
     return case
 
 
-def trained(case, seed=0, **more) -> Agent:
+def trained(case, seed=0, **more) -> TrainableAgent:
     build, hyper, space = case
     agent = build(hyper, context(space, seed=seed, **more))
     rng = np.random.default_rng(0)
@@ -104,7 +104,7 @@ def trained(case, seed=0, **more) -> Agent:
     return agent
 
 
-def learn_once(agent: Agent, updates: int, rng: np.random.Generator) -> None:
+def learn_once(agent: TrainableAgent, updates: int, rng: np.random.Generator) -> None:
     """Lets it gather until it learns: only a search by whole episodes may need more than one round."""
     for _ in range(3):
         if made := gather(agent, rng) + agent.learn(updates).updates:
@@ -125,7 +125,7 @@ def test_what_was_learnt_on_the_cpu_is_reported_in_numbers(case) -> None:
         assert all(np.isscalar(value) for value in report.values)
 
 
-def gather(agent: Agent, rng: np.random.Generator) -> int:
+def gather(agent: TrainableAgent, rng: np.random.Generator) -> int:
     """Lets it gather, and returns the updates that were made meanwhile: one of A3C, as a process of it makes them."""
     if not isinstance(agent, SharedA3c):
         agent.observe(experience(agent, 20, 2, rng))
@@ -140,7 +140,7 @@ def gather(agent: Agent, rng: np.random.Generator) -> int:
     return process.report().updates
 
 
-def parameters(agent: Agent) -> StateTree:
+def parameters(agent: TrainableAgent) -> StateTree:
     state = agent.state_dict()
     learning = state.get("learning", state)
     field = next(name for name in ("values", "actor", "parameters") if name in learning)  # TRPO's policy has a step of its own
@@ -148,7 +148,7 @@ def parameters(agent: Agent) -> StateTree:
 
 
 def test_the_protocol_is_kept(case) -> None:
-    agent: Agent = trained(case)
+    agent: TrainableAgent = trained(case)
     assert isinstance(agent, Stateful)
     assert isinstance(agent.memory, Stateful)
     assert agent.memory.capacity >= len(agent.memory)

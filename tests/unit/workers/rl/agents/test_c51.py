@@ -11,7 +11,7 @@ from tests.unit.workers.rl.agents.agent_kit import context
 from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, start
 from workers.acceleration.update_runner import eager_gradient
 from workers.assembly.registry import make_agent
-from workers.rl.agents.c51 import Categorical, projected
+from workers.rl.agents.c51 import CategoricalDqn, projected
 from workers.rl.memory.sampling_rules import Prioritized
 from workers.rl.networks.dueling import DuelingHead
 
@@ -128,7 +128,7 @@ def test_atoms_need_room(kind, least) -> None:
 def test_rainbow_is_the_sum_of_its_parts() -> None:
     agent = make_agent(RainbowParameters(n_step=4, atoms=11, learning_rate=0.5), context())
     algorithm = agent.algorithm
-    assert isinstance(algorithm, Categorical)
+    assert isinstance(algorithm, CategoricalDqn)
     assert isinstance(algorithm.network.head, DuelingHead)
     assert algorithm.network.head.noisy
     assert algorithm.network.atoms == 11

@@ -8,7 +8,7 @@ from gymnasium import spaces
 from palestra.contract.agents import CemParameters
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, leaves
 from workers.core.errors import DefinitionError
-from workers.core.protocols import Agent, Stateful
+from workers.core.protocols import Stateful, TrainableAgent
 from workers.core.types import CollectPlan, Experience
 from workers.rl.agents.cem import added_variance, build, elites_of
 from workers.rl.agents.cem_candidates import Candidates
@@ -118,7 +118,7 @@ def test_each_environment_is_played_by_its_candidate() -> None:
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4, start=2), spaces.Box(-2, 2, (1, 2), np.float64)])
 def test_what_the_engine_is_owed(space) -> None:
-    agent: Agent = build(HYPER.model_copy(update={"hidden_sizes": (5,)}), context(space))
+    agent: TrainableAgent = build(HYPER.model_copy(update={"hidden_sizes": (5,)}), context(space))
     assert isinstance(agent, Stateful)
     assert isinstance(agent.memory, Stateful)
     assert agent.collect_plan == CollectPlan(episodes=2)

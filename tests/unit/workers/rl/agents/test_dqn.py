@@ -12,7 +12,7 @@ from workers.acceleration.update_runner import eager_gradient, functional_gradie
 from workers.core.errors import DefinitionError
 from workers.core.types import CollectPlan, Experience
 from workers.rl.agents.common.adam import adam_start
-from workers.rl.agents.common.algorithm import Batch
+from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.q_learning import QState
 from workers.rl.agents.dqn import Dqn, build
 from workers.rl.networks.action_values import action_values
@@ -31,14 +31,14 @@ def table(math_: Dqn, values: list[list[float]]) -> dict[str, torch.Tensor]:
     return {"q.0.weight": weight, "q.0.bias": torch.zeros(len(weight))}
 
 
-def random_batch(size=16, inputs=3, actions=4, seed=0) -> Batch:
+def random_batch(size=16, inputs=3, actions=4, seed=0) -> ReplayBatch:
     g = torch.Generator().manual_seed(seed)
     draw = (torch.randn(size, inputs, generator=g), torch.randint(actions, (size,), generator=g), torch.randn(size, generator=g))
     return batch_of(*draw, torch.randn(size, inputs, generator=g), torch.rand(size, generator=g) < 0.2)
 
 
-def batch_of(observation, action, reward, successor, terminated, gamma=0.99) -> Batch:
-    return Batch(observation, action, reward, successor, gamma * (~terminated).float(), torch.ones(len(reward)), ())
+def batch_of(observation, action, reward, successor, terminated, gamma=0.99) -> ReplayBatch:
+    return ReplayBatch(observation, action, reward, successor, gamma * (~terminated).float(), torch.ones(len(reward)), ())
 
 
 def state_of(math_: Dqn, seed=0) -> QState:

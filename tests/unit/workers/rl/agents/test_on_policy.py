@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 
 from palestra.contract.agents import A2cParameters, PpoParameters, ReinforceParameters, TrpoParameters
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
@@ -150,7 +150,7 @@ def test_both_gradients_and_vmap_give_the_same_update_and_nothing_is_written(nam
         gathered.terminated[-1] = True
         gathered.truncated[-1] = False
         agent.observe(gathered)
-        batches.append(next(iter(agent.batches(1))).batch)
+        batches.append(next(iter(agent.batches(1))))
     states = [agent.learning_state for agent in agents]
     kept = [map_tensors(torch.clone, state) for state in states]
 
@@ -246,7 +246,7 @@ def test_slots_that_wait_do_not_count_for_the_statistics() -> None:
 
 def test_a_collector_of_whole_episodes_says_who_waits() -> None:
     """Line 15.12: the statistics are those of the steps that are learnt from."""
-    vector = make_vector(EnvSpec(id="CartPole-v1", num_envs=2))
+    vector = make_vector(EnvDefinition(id="CartPole-v1", num_envs=2))
     spaces_of = context(vector.single_action_space, vector.single_observation_space)
     agent = reinforce.build(ReinforceParameters(episodes=3, normalize_observations=True), spaces_of)
     gathered = VectorCollector(vector, agent, 0).collect(agent.collect_plan)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from palestra.contract.agents import C51Parameters, DqnParameters, IqnParameters, PpoParameters, RainbowParameters
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from tests.support.trainer_fakes import FakeControl, FakeEvaluator, FakeRecorder, FakeSnapshotter, cadence
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
 from workers.acceleration import update_runner
@@ -22,6 +22,7 @@ from workers.engine.parts import Parts
 from workers.rl.agents import c51, dqn, iqn, ppo, rainbow
 from workers.rl.agents.packs import pack
 from workers.rl.agents.packs.pack import Pack
+from workers.rl.agents.shells.replay_agent import SampledBatch
 from workers.rl.collect.pack_collector import PackCollector
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_vector
@@ -63,6 +64,11 @@ def default_dtype() -> Iterator[Any]:
     torch.set_default_dtype(before)
 
 
+def batch_of(drawn: Any) -> Any:
+    """The batch of what an agent's `batches` yields."""
+    return drawn.batch if isinstance(drawn, SampledBatch) else drawn
+
+
 def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
     """Learning states of three agents, and for each of them as many batches as asked for, all floats of `dtype`."""
     build, hyper = case
@@ -75,7 +81,7 @@ def recorded(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list
         agent = build(hyper, context(seed=seed))
         agent.observe(experience(agent, 100, 2, np.random.default_rng(seed)))
         states.append(map_tensors(cast, agent.learning_state))
-        drawn = [map_tensors(cast, one.batch) for one in agent.batches(count)]
+        drawn = [map_tensors(cast, batch_of(one)) for one in agent.batches(count)]
         streams.append([drawn[i % len(drawn)] for i in range(count)])
     return states, streams
 
@@ -118,7 +124,7 @@ class Runs:
         self, case, *, together: bool, budgets: tuple[int, ...] = (192, 192, 192), num_envs: int = 2, mode: CompileMode = "eager"
     ) -> None:
         build, hyper = case
-        self.envs = [make_vector(EnvSpec(id="CartPole-v1", num_envs=num_envs)) for _ in SEEDS]
+        self.envs = [make_vector(EnvDefinition(id="CartPole-v1", num_envs=num_envs)) for _ in SEEDS]
         space = gym.make("CartPole-v1")
         self.agents = [build(hyper, AgentContext(space.observation_space, space.action_space, num_envs, seed)) for seed in SEEDS]
         collectors: list[Any] = [VectorCollector(env, agent, seed) for env, agent, seed in zip(self.envs, self.agents, SEEDS, strict=True)]

@@ -15,7 +15,7 @@ from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
-from workers.rl.agents.common.actor_critic import Batch
+from workers.rl.agents.common.actor_critic import RolloutBatch
 from workers.rl.agents.common.adam import adam_start
 from workers.rl.agents.common.advantages import discounted_sums
 from workers.rl.agents.common.policies import LOG_STD, policy_for
@@ -91,10 +91,12 @@ def uniform_agent(**hyper) -> RolloutAgent:
     return agent
 
 
-def clipping_batch(ratios: list[float], advantage: list[float]) -> Batch:
+def clipping_batch(ratios: list[float], advantage: list[float]) -> RolloutBatch:
     count = len(ratios)
     old = torch.log(torch.tensor([0.5 / ratio for ratio in ratios]))
-    return Batch(torch.zeros(count, 3), torch.zeros(count, dtype=torch.int64), old, torch.tensor(advantage), torch.full((count,), 2.0))
+    return RolloutBatch(
+        torch.zeros(count, 3), torch.zeros(count, dtype=torch.int64), old, torch.tensor(advantage), torch.full((count,), 2.0)
+    )
 
 
 def test_clipped_loss_by_hand() -> None:
@@ -259,7 +261,7 @@ def test_updates_are_passes_over_even_minibatches_within_what_is_allowed(allowed
 
 def test_each_pass_sees_every_transition_once() -> None:
     agent = build(PpoParameters(rollout_steps=25, passes=2, minibatch_size=15), context())
-    batch = Batch(*(torch.arange(50.0) for _ in range(5)))
+    batch = RolloutBatch(*(torch.arange(50.0) for _ in range(5)))
     for minibatches in (agent._pass(batch, 50, 4) for _ in range(2)):
         assert sorted(torch.cat([minibatch.advantage for minibatch in minibatches]).tolist()) == list(range(50))
 

@@ -76,7 +76,7 @@ def test_what_is_learnt_equals_naive_unrolling_through_ends_of_episodes() -> Non
 def test_the_first_update_has_ratio_one_and_both_gradients_agree(space) -> None:
     agent = build(HYPER.model_copy(update={"minibatch_envs": 2}), context(space))
     stepped(agent, 6, np.random.default_rng(0))
-    batch = next(iter(agent.batches(1))).batch
+    batch = next(iter(agent.batches(1)))
     state = agent.learning_state
     eager, functional = (agent.algorithm.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient))
     torch.testing.assert_close(eager, functional, rtol=1e-4, atol=1e-5)

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from palestra.contract.agents import DdpgParameters, DqnParameters, NafParameters, SacParameters, Td3Parameters
 from palestra.contract.agents.common import HindsightReplay
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from tests.unit.workers.rl.agents.agent_kit import BOX, context
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
@@ -15,7 +15,7 @@ from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_goal_rule, make_training_vector
 from workers.rl.memory.hindsight_replay import Hindsight
 
-FLIP = EnvSpec(id="palestra/BitFlip-v0", num_envs=2, kwargs={"bits": 6})
+FLIP = EnvDefinition(id="palestra/BitFlip-v0", num_envs=2, kwargs={"bits": 6})
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_an_update_improves_the_surrogate_within_the_region_and_fits_the_values(
 def test_no_advantage_makes_no_step() -> None:
     agent = trpo.build(TrpoParameters(rollout_steps=8, normalize_advantages=False), context())
     agent.observe(experience(agent, 8, 2, np.random.default_rng(0)))
-    drawn = next(iter(agent.batches(1))).batch
+    drawn = next(iter(agent.batches(1)))
     before = agent.learning_state
     after = agent._odd_update(before, drawn._replace(advantage=torch.zeros_like(drawn.advantage))).state
     torch.testing.assert_close(after.parameters, before.parameters, rtol=0, atol=0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from tests.support.trainer_fakes import Rig
 from workers.core.errors import DefinitionError
 from workers.core.types import CollectPlan, SnapshotReason, StopReason, Unit
@@ -17,7 +17,7 @@ from workers.rl.envs.factory import make_vector
 from workers.trainer_process.schedules import agent_driven
 
 PLAN = CollectPlan(vector_steps=1)
-ENV = EnvSpec(id="CartPole-v1", num_envs=2, max_episode_steps=3)
+ENV = EnvDefinition(id="CartPole-v1", num_envs=2, max_episode_steps=3)
 
 
 def collector() -> OwnLoopCollector:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tests.support.odd_envs  # noqa: F401 - registers
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from workers.core.types import CollectPlan
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_vector
@@ -27,7 +27,7 @@ class Constant:
 
 
 def collector(length: int = 0, num_envs: int = 2, **options: Any) -> VectorCollector:
-    spec = EnvSpec(
+    spec = EnvDefinition(
         id="OddWalk-v0", num_envs=num_envs, kwargs={"length": length, "random_length": options.pop("random_length", False)}, **options
     )
     return VectorCollector(make_vector(spec), Constant(), seed=3)
@@ -96,7 +96,7 @@ def test_an_unrepeatable_environment_begins_its_episode_again_with_the_next_numb
     actor = Constant()
 
     def made() -> VectorCollector:
-        return VectorCollector(make_vector(EnvSpec(id="OddRestless-v0", num_envs=2)), actor, seed=3)
+        return VectorCollector(make_vector(EnvDefinition(id="OddRestless-v0", num_envs=2)), actor, seed=3)
 
     first = made()
     first.collect(CollectPlan(vector_steps=5))

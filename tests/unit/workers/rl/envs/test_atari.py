@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from palestra.contract.envs import AtariPreprocessing, EnvSpec
+from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.rl.envs.factory import make_rendered, make_training_vector, make_vector
 from workers.rl.envs.learner_rewards import HeardVector
@@ -16,8 +16,8 @@ WAYS = ["sync", "native"]
 PLAIN = AtariPreprocessing()
 
 
-def spec(num_envs: int = 1, way: Any = "sync", name: str = "ALE/Breakout-v5", **options: Any) -> EnvSpec:
-    return EnvSpec(id=name, num_envs=num_envs, vectorization=way, **{"preprocessing": PLAIN, **options})
+def spec(num_envs: int = 1, way: Any = "sync", name: str = "ALE/Breakout-v5", **options: Any) -> EnvDefinition:
+    return EnvDefinition(id=name, num_envs=num_envs, vectorization=way, **{"preprocessing": PLAIN, **options})
 
 
 def actions(steps: int, num_envs: int = 1) -> Any:
@@ -197,7 +197,7 @@ def test_the_counted_episode_is_the_one_that_is_filmed(way: str, shape: tuple[in
         (spec(name="ALE/Kendo-v5"), PartNotFoundError, "not an environment of this worker"),
     ],
 )
-def test_what_cannot_be_made_says_why(made: EnvSpec, error: type[Exception], text: str) -> None:
+def test_what_cannot_be_made_says_why(made: EnvDefinition, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make_vector(made)
 
@@ -210,7 +210,7 @@ def test_a_worker_without_the_games_names_the_package(monkeypatch: pytest.Monkey
 
 
 def test_games_need_no_preprocessing() -> None:
-    vector = make_vector(EnvSpec(id="ALE/Pong-v5"))
+    vector = make_vector(EnvDefinition(id="ALE/Pong-v5"))
     assert vector.begin(np.array([True]), [1]).shape == (1, 210, 160, 3)
     vector.close()
 

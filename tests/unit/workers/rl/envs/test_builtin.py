@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError
 from workers.rl.envs.bit_flip import BitFlip
 from workers.rl.envs.builtin import OWN
@@ -23,11 +23,11 @@ def test_it_keeps_gymnasiums_rules(name: str) -> None:
 
 
 def test_a_seed_repeats_the_episode_in_another_process() -> None:
-    here, there = (_episode(EnvSpec(id="palestra/BitFlip-v0", num_envs=2, vectorization=way)) for way in ("sync", "async"))
+    here, there = (_episode(EnvDefinition(id="palestra/BitFlip-v0", num_envs=2, vectorization=way)) for way in ("sync", "async"))
     assert np.array_equal(here, there)
 
 
-def _episode(spec: EnvSpec) -> Any:
+def _episode(spec: EnvDefinition) -> Any:
     vector = make_vector(spec)
     shown = [vector.begin(np.ones(2, np.bool_), [5, 6]).copy()]
     shown += [vector.advance(np.array([index % 4, 1]))[0].copy() for index in range(8)]
@@ -68,7 +68,7 @@ def test_rewards_can_be_computed_for_other_goals() -> None:
 
 
 def test_the_goals_of_vectors_can_be_judged() -> None:
-    spec = EnvSpec(id="palestra/BitFlip-v0", num_envs=3, kwargs={"bits": 4})
+    spec = EnvDefinition(id="palestra/BitFlip-v0", num_envs=3, kwargs={"bits": 4})
     vector = make_vector(spec)
     rule = make_goal_rule(spec, vector)
     assert rule is not None
@@ -79,7 +79,7 @@ def test_the_goals_of_vectors_can_be_judged() -> None:
         assert [one.tolist() for one in told] == [reward.tolist(), terminated.tolist()]
     assert np.array_equal(after[:, rule.desired], before[:, rule.desired])
     assert [one.tolist() for one in rule.judge(after[:, rule.achieved], after[:, rule.achieved])] == [[0.0] * 3, [True] * 3]
-    assert make_goal_rule(EnvSpec(id="CartPole-v1"), make_vector(EnvSpec(id="CartPole-v1"))) is None
+    assert make_goal_rule(EnvDefinition(id="CartPole-v1"), make_vector(EnvDefinition(id="CartPole-v1"))) is None
 
 
 def test_environments_that_judge_one_goal_at_a_time_are_asked_so() -> None:
@@ -118,7 +118,7 @@ def test_without_a_memory_the_best_mean_return_is_chance() -> None:
 
 
 def _answered(answer: int) -> float:
-    vector = make_vector(EnvSpec(id="palestra/Recall-v0", num_envs=400, kwargs={"delay": 1}))
+    vector = make_vector(EnvDefinition(id="palestra/Recall-v0", num_envs=400, kwargs={"delay": 1}))
     vector.begin(np.ones(400, np.bool_), list(range(400)))
     vector.advance(np.zeros(400, np.int64))
     return float(vector.advance(np.full(400, answer))[1].mean())
@@ -129,4 +129,4 @@ def _answered(answer: int) -> float:
 )
 def test_senseless_sizes_are_refused(name: str, kwargs: Any) -> None:
     with pytest.raises(DefinitionError, match="must be at least"):
-        make_vector(EnvSpec(id=name, kwargs=kwargs))
+        make_vector(EnvDefinition(id=name, kwargs=kwargs))

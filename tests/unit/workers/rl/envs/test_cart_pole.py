@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from workers.core.errors import EnvironmentFailedError
 from workers.rl.envs.cart_pole import LEAST, CartPoleVector
 from workers.rl.envs.factory import make_rendered, make_vector
@@ -16,8 +16,8 @@ from workers.rl.envs.vector import SerialVector
 
 
 def both(num_envs: int = 9, **options: Any) -> tuple[Any, Any]:
-    fast = make_vector(EnvSpec(id="CartPole-v1", num_envs=num_envs, **options))
-    parts = [make_vector(EnvSpec(id="CartPole-v1", **options)) for _ in range(num_envs)]
+    fast = make_vector(EnvDefinition(id="CartPole-v1", num_envs=num_envs, **options))
+    parts = [make_vector(EnvDefinition(id="CartPole-v1", **options)) for _ in range(num_envs)]
     assert isinstance(fast, CartPoleVector)
     assert all(isinstance(part, SerialVector) for part in parts)
     return fast, SerialVector([lambda part=part: part.envs[0] for part in parts])
@@ -93,7 +93,7 @@ def test_an_episode_saved_by_its_actions_begins_again() -> None:
 
 
 def test_the_counted_episode_is_the_one_that_is_filmed() -> None:
-    fast, film = both()[0], make_rendered(EnvSpec(id="CartPole-v1", num_envs=9))
+    fast, film = both()[0], make_rendered(EnvDefinition(id="CartPole-v1", num_envs=9))
     observation = fast.begin(np.ones(9, np.bool_), list(range(9)))
     assert np.array_equal(film.reset(seed=5)[0], observation[5])
     for step in range(15):
@@ -119,6 +119,6 @@ def test_other_actions_are_refused_and_other_variants_stepped_one_by_one() -> No
         with pytest.raises(EnvironmentFailedError, match=r"9 actions must be 0 or 1, not \["):
             fast.advance(wrong)
     assert np.array_equal(fast.begin(np.zeros(9, np.bool_), [0] * 9), before), "nothing was moved"
-    assert isinstance(make_vector(EnvSpec(id="CartPole-v1", num_envs=LEAST - 1)), SerialVector)
-    assert isinstance(make_vector(EnvSpec(id="CartPole-v1", num_envs=9, kwargs={"render_mode": "rgb_array"})), SerialVector)
-    assert isinstance(make_vector(EnvSpec(id="CartPole-v0", num_envs=9)), CartPoleVector)
+    assert isinstance(make_vector(EnvDefinition(id="CartPole-v1", num_envs=LEAST - 1)), SerialVector)
+    assert isinstance(make_vector(EnvDefinition(id="CartPole-v1", num_envs=9, kwargs={"render_mode": "rgb_array"})), SerialVector)
+    assert isinstance(make_vector(EnvDefinition(id="CartPole-v0", num_envs=9)), CartPoleVector)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tests.support.odd_envs  # noqa: F401 - registers
-from palestra.contract.envs import AtariPreprocessing, EnvSpec
+from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.rl.envs.cart_pole import CartPoleVector
 from workers.rl.envs.concatenated_vector import SideBySide, joined
 from workers.rl.envs.factory import make_vector
@@ -16,7 +16,7 @@ EVERY = np.ones(4, np.bool_)
 
 
 def vectors(env_id: str, **options: Any) -> list[Any]:
-    return [make_vector(EnvSpec(id=env_id, num_envs=2, **options), runs=2) for _ in range(2)]
+    return [make_vector(EnvDefinition(id=env_id, num_envs=2, **options), runs=2) for _ in range(2)]
 
 
 @pytest.mark.parametrize(

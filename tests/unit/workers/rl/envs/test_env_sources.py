@@ -20,7 +20,7 @@ from palestra.contract.definition import (
     read_definition,
     with_environment,
 )
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from palestra.contract.names import WORKER_IMPORTS
 from tests.support.distributions import install, install_environments
 from tests.support.trainings import Trained, definition, work_order
@@ -82,7 +82,7 @@ def test_environments_of_our_group_are_known_and_have_the_code_of_their_distribu
     install_environments(site)
     assert (code("tiny/Walk-v0").distribution, code("tiny/Walk-v0").version) == ("tiny-envs", "2.0")
     assert code("tiny/Pole-v0") == code("tiny/Walk-v0"), "it is who registers that counts, not whose class it is"
-    env = make_vector(EnvSpec(id="tiny/Walk-v0", num_envs=2))
+    env = make_vector(EnvDefinition(id="tiny/Walk-v0", num_envs=2))
     env.close()
     assert env.single_observation_space == gym.spaces.Box(0, 1, (5,), np.float32)
 
@@ -140,7 +140,7 @@ def test_an_id_that_two_modules_register_is_nobodys(site: Path, monkeypatch: pyt
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
     assert "loose and tiny_envs both register this id" in register_sources().left_out["tiny/Walk-v0"]
     with pytest.raises(PartNotFoundError, match=r"env\.id tiny/Walk-v0 .*both register this id"):
-        make_vector(EnvSpec(id="tiny/Walk-v0"))
+        make_vector(EnvDefinition(id="tiny/Walk-v0"))
 
 
 def test_a_source_that_fails_leaves_the_others(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,10 +168,10 @@ def test_a_definition_names_only_modules_that_the_administrator_allows(site: Pat
     with pytest.raises(
         PartNotFoundError, match=r"env\.id loose:Loose-v0: this worker may not import loose; it imports none.*--import loose"
     ):
-        make_vector(EnvSpec(id="loose:Loose-v0"))
+        make_vector(EnvDefinition(id="loose:Loose-v0"))
     assert "loose" not in sys.modules
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
-    env = make_vector(EnvSpec(id="loose:Loose-v0"))
+    env = make_vector(EnvDefinition(id="loose:Loose-v0"))
     env.close()
     assert environment_code("loose:Loose-v0") == environment_code("Loose-v0")
 
@@ -186,7 +186,7 @@ def test_what_an_agents_package_registers_is_known_without_the_agent(site: Path)
 def test_it_is_made_in_processes_of_its_own_too(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_environments(site)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
-    env = make_vector(EnvSpec(id="tiny/Walk-v0", num_envs=2, vectorization="async"))
+    env = make_vector(EnvDefinition(id="tiny/Walk-v0", num_envs=2, vectorization="async"))
     try:
         assert env.single_observation_space.shape == (5,)
     finally:
@@ -196,10 +196,10 @@ def test_it_is_made_in_processes_of_its_own_too(site: Path, monkeypatch: pytest.
 def test_faults_name_the_field(site: Path) -> None:
     install_environments(site)
     with pytest.raises(DefinitionError, match=r"env\.id tiny/Words-v0, observation_space: Text spaces cannot be stored"):
-        make_vector(EnvSpec(id="tiny/Words-v0"))
+        make_vector(EnvDefinition(id="tiny/Words-v0"))
     with pytest.raises(DefinitionError, match=r"env\.id tiny/Given-v0 cannot be made with env\.kwargs \{\}: TypeError"):
-        make_vector(EnvSpec(id="tiny/Given-v0"))
-    make_vector(EnvSpec(id="tiny/Given-v0", kwargs={"length": 3})).close()
+        make_vector(EnvDefinition(id="tiny/Given-v0"))
+    make_vector(EnvDefinition(id="tiny/Given-v0", kwargs={"length": 3})).close()
 
 
 def walk(**changes: Any) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import tests.support.odd_envs  # noqa: F401 - registers
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError, EnvironmentFailedError, PartNotFoundError
 from workers.rl.envs.factory import make_vector
 
 
-def spec(name: str, **options: Any) -> EnvSpec:
-    return EnvSpec(id=name, **options)
+def spec(name: str, **options: Any) -> EnvDefinition:
+    return EnvDefinition(id=name, **options)
 
 
 def begun(vector: Any) -> Any:
@@ -117,7 +117,7 @@ def test_what_an_environment_raises_is_told_as_its_failure() -> None:
         (spec("OddWordy-v0"), DefinitionError, "env.id OddWordy-v0, observation_space: Text spaces, here a.0, cannot be part"),
     ],
 )
-def test_what_cannot_be_made_says_why(made: EnvSpec, error: type[Exception], text: str) -> None:
+def test_what_cannot_be_made_says_why(made: EnvDefinition, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make_vector(made)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from workers.rl.envs.factory import make_rendered, make_vector
 
 NAMES = ["LunarLander-v3", "HalfCheetah-v5", "Hopper-v5", "Pendulum-v1", "BipedalWalker-v3"]
@@ -14,7 +14,7 @@ BOTH = np.ones(2, np.bool_)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_seed_repeats_the_episode_and_a_running_one_is_found_again(name: str) -> None:
-    vector, other = (make_vector(EnvSpec(id=name, num_envs=2)) for _ in range(2))
+    vector, other = (make_vector(EnvDefinition(id=name, num_envs=2)) for _ in range(2))
     space = vector.single_action_space
     space.seed(1)
     chosen = [np.stack([np.asarray(space.sample()) for _ in range(2)]) for _ in range(40)]
@@ -34,12 +34,12 @@ def test_a_seed_repeats_the_episode_and_a_running_one_is_found_again(name: str) 
 
 def test_mujoco_warns_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    make_vector(EnvSpec(id="HalfCheetah-v5")).close()
+    make_vector(EnvDefinition(id="HalfCheetah-v5")).close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_box2d_draws_can_be_filmed() -> None:
-    env = make_rendered(EnvSpec(id="LunarLander-v3"))
+    env = make_rendered(EnvDefinition(id="LunarLander-v3"))
     env.reset(seed=1)
     assert np.asarray(env.render()).shape == (400, 600, 3)
     env.close()

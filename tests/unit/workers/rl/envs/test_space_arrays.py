@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatten
 
 import tests.support.odd_envs  # noqa: F401 - registers
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from tests.support.odd_envs import Nested
 from workers.core.types import CollectPlan
 from workers.rl.collect.vector_collector import VectorCollector
@@ -84,7 +84,7 @@ def test_observations_that_are_no_arrays_are_refused(space: Any) -> None:
     ("vectorization", "binary"), [("sync", False), ("sync", True), pytest.param("async", True, marks=pytest.mark.slow)]
 )
 def test_a_vector_shows_the_declared_space_and_flat_arrays(vectorization: Any, binary: bool) -> None:
-    spec = EnvSpec(id="OddNested-v0", num_envs=2, vectorization=vectorization, kwargs={"binary": binary})
+    spec = EnvDefinition(id="OddNested-v0", num_envs=2, vectorization=vectorization, kwargs={"binary": binary})
     vector, other = make_vector(spec), make_vector(spec)
     assert vector.single_observation_space == SPACE
     assert vector.begin(np.ones(2, np.bool_), [1, 2]).shape == (2, 16)
@@ -100,7 +100,7 @@ def test_a_vector_shows_the_declared_space_and_flat_arrays(vectorization: Any, b
 
 
 def test_experience_holds_vectors_and_int64_actions() -> None:
-    spec = EnvSpec(id="OddNested-v0", num_envs=2, kwargs={"binary": True})
+    spec = EnvDefinition(id="OddNested-v0", num_envs=2, kwargs={"binary": True})
     experience = VectorCollector(make_vector(spec), Choosing(), seed=1).collect(CollectPlan(vector_steps=5))
     assert (experience.observation.shape, experience.observation.dtype) == ((5, 2, 16), np.float32)
     assert (experience.action.shape, experience.action.dtype) == ((5, 2, 2), np.int64)

@@ -13,7 +13,7 @@ import torch
 from workers.core.errors import DefinitionError
 from workers.core.types import EvaluationResult, OwnFiles, StateTree
 from workers.engine.clock import StillClock
-from workers.rl.evaluate.background_evaluator import BackgroundEvaluator, EvaluatorLostError
+from workers.rl.evaluate.background_evaluator import EvaluatorLostError, SubprocessEvaluator
 from workers.rl.evaluate.vector_evaluator import summarise
 
 pytestmark = pytest.mark.processes
@@ -62,7 +62,7 @@ def clock(env_steps: int) -> StillClock:
 
 def test_it_evaluates_the_state_that_was_asked_about_and_training_goes_on() -> None:
     agent = Scale(2.0)
-    evaluator = BackgroundEvaluator(functools.partial(build, "slow"), agent)
+    evaluator = SubprocessEvaluator(functools.partial(build, "slow"), agent)
     evaluator.begin(clock(10))
     agent.weight += 100
     assert evaluator.finished(wait=False) is None
@@ -76,7 +76,7 @@ def test_it_evaluates_the_state_that_was_asked_about_and_training_goes_on() -> N
 
 
 def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
-    evaluator = BackgroundEvaluator(functools.partial(build, "raises"), Scale(1.0))
+    evaluator = SubprocessEvaluator(functools.partial(build, "raises"), Scale(1.0))
     for _ in range(2):
         with pytest.raises(ValueError, match="fell over") as caught:
             evaluator.evaluate(clock(1))
@@ -86,7 +86,7 @@ def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
 
 @pytest.mark.slow
 def test_a_killed_process_is_started_anew_and_asked_again() -> None:
-    evaluator = BackgroundEvaluator(functools.partial(build, "slow"), Scale(2.0))
+    evaluator = SubprocessEvaluator(functools.partial(build, "slow"), Scale(2.0))
     first = evaluator.evaluate(clock(1)).seed
     evaluator.begin(clock(5))
     os.kill(first, signal.SIGKILL)
@@ -98,7 +98,7 @@ def test_a_killed_process_is_started_anew_and_asked_again() -> None:
 
 @pytest.mark.slow
 def test_one_that_always_dies_is_an_error() -> None:
-    evaluator = BackgroundEvaluator(functools.partial(build, "dies"), Scale())
+    evaluator = SubprocessEvaluator(functools.partial(build, "dies"), Scale())
     with pytest.raises(EvaluatorLostError, match="status 7"):
         evaluator.evaluate(clock(1))
     evaluator.close()
@@ -108,4 +108,4 @@ def test_an_agent_with_files_of_its_own_is_refused() -> None:
     agent: Any = Scale()
     agent.state_dict = lambda: {"files": OwnFiles(lambda _: None)}
     with pytest.raises(DefinitionError, match="continuous_eval"):
-        BackgroundEvaluator(build, agent).begin(clock(1))
+        SubprocessEvaluator(build, agent).begin(clock(1))

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError
 from workers.core.rng import global_state
 from workers.core.types import EvaluationResult
@@ -35,7 +35,9 @@ AGENT: Any = Leaning()
 
 
 def test_the_film_shows_the_very_episode_that_was_counted() -> None:
-    evaluator = VectorEvaluator(make_vector(EnvSpec(id="CartPole-v1", num_envs=3)), AGENT, EvaluationBudget(episodes=5), fixed_seed(11))
+    evaluator = VectorEvaluator(
+        make_vector(EnvDefinition(id="CartPole-v1", num_envs=3)), AGENT, EvaluationBudget(episodes=5), fixed_seed(11)
+    )
     clock: Any = SimpleNamespace(env_steps=0, updates=0)
     result = evaluator.evaluate(clock)
     film = Film(gym.make("CartPole-v1", render_mode="rgb_array"), AGENT)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tests.support.odd_envs  # noqa: F401 - registers
-from palestra.contract.envs import EnvSpec
+from palestra.contract.envs import EnvDefinition
 from workers.core.rng import global_state
 from workers.rl.envs.factory import make_vector
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, VectorEvaluator, fixed_seed, success_rate, summarise, training_seeds
@@ -33,7 +33,7 @@ class Greedy:
 
 
 def evaluator(num_envs: int = 1, seed: int = 5, **budget: Any) -> VectorEvaluator:
-    env = make_vector(EnvSpec(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True}))
+    env = make_vector(EnvDefinition(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True}))
     agent: Any = Greedy()
     return VectorEvaluator(env, agent, EvaluationBudget(**budget), fixed_seed(seed))
 
@@ -55,7 +55,7 @@ def test_steps_drop_the_unfinished_episode() -> None:
 
 @pytest.mark.parametrize(("num_envs", "vectorization"), [(1, "sync"), (4, "sync"), (2, "async")])
 def test_the_success_rate_is_the_share_of_the_counted_episodes(num_envs: int, vectorization: str) -> None:
-    spec = EnvSpec(id="OddJudged-v0", num_envs=num_envs, kwargs={"random_length": True}, vectorization=vectorization)
+    spec = EnvDefinition(id="OddJudged-v0", num_envs=num_envs, kwargs={"random_length": True}, vectorization=vectorization)
     agent: Any = Greedy()
     judged = VectorEvaluator(make_vector(spec), agent, EvaluationBudget(episodes=9), fixed_seed(5))
     result = judged.evaluate(CLOCK)

@@ -3,7 +3,7 @@ import pytest
 
 from workers.core.errors import DefinitionError
 from workers.core.rng import derive_generator
-from workers.rl.exploration.additive_noise import AdditiveGaussian, AdditiveOrnsteinUhlenbeck, Bounds, Wandering
+from workers.rl.exploration.additive_noise import ActionBounds, AdditiveGaussian, AdditiveOrnsteinUhlenbeck, Wandering
 from workers.rl.exploration.boltzmann import Boltzmann
 from workers.rl.exploration.epsilon_greedy import ConstantEpsilonGreedy, EpsilonGreedy, ExponentialEpsilonGreedy, LinearEpsilonGreedy
 from workers.rl.exploration.protocol import Explorer, Greedy
@@ -15,7 +15,7 @@ def generator(seed: int = 0) -> np.random.Generator:
     return derive_generator(seed, "agent/explore")
 
 
-WIDE = Bounds(-100.0, 100.0)
+WIDE = ActionBounds(-100.0, 100.0)
 CASES = {
     "greedy": lambda seed: Greedy(),
     "constant": lambda seed: ConstantEpsilonGreedy(0.3, actions=4, generator=generator(seed)),
@@ -134,7 +134,7 @@ def test_gaussian_noise_has_its_scale_and_stays_within_bounds() -> None:
     noise = explorer.explore(np.full((50_000, 2), 3.0, np.float32), 0) - 3
     assert noise.mean() == pytest.approx(0, abs=0.005)
     assert noise.std() == pytest.approx(0.2, rel=0.02)
-    bounded = AdditiveGaussian(5.0, generator=generator(), bounds=Bounds(np.array([-1.0, 0.0]), np.array([1.0, 2.0])))
+    bounded = AdditiveGaussian(5.0, generator=generator(), bounds=ActionBounds(np.array([-1.0, 0.0]), np.array([1.0, 2.0])))
     actions = np.concatenate(history(bounded, np.zeros((10, 2), np.float64), range(50)))
     assert actions.dtype == np.float64
     assert actions.min(0).tolist() == [-1, 0]

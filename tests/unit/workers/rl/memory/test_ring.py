@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.rl.memory.ring import Ring
+from workers.rl.memory.ring import RowRing
 
 FIELDS = {"number": ((), np.int64), "pair": ((2,), np.float32)}
 
@@ -15,7 +15,7 @@ def rows(begin: int, count: int) -> list[np.ndarray]:
 
 @given(capacity=st.integers(1, 12), counts=st.lists(st.integers(0, 30), max_size=12))
 def test_ring_keeps_the_newest_rows_like_a_list(capacity, counts) -> None:
-    ring, model = Ring(capacity, FIELDS), []
+    ring, model = RowRing(capacity, FIELDS), []
     for count in counts:
         begin = len(model)
         ring.extend(rows(begin, count))
@@ -31,7 +31,7 @@ def test_ring_keeps_the_newest_rows_like_a_list(capacity, counts) -> None:
 
 @given(capacity=st.integers(1, 9), before=st.integers(0, 30), after=st.integers(0, 30))
 def test_a_loaded_ring_goes_on_like_the_one_that_was_saved(capacity, before, after) -> None:
-    first, second = Ring(capacity, FIELDS), Ring(capacity, FIELDS)
+    first, second = RowRing(capacity, FIELDS), RowRing(capacity, FIELDS)
     first.extend(rows(0, before))
     second.load_state_dict(first.state_dict())
     for ring in (first, second):
@@ -42,7 +42,7 @@ def test_a_loaded_ring_goes_on_like_the_one_that_was_saved(capacity, before, aft
 
 
 def test_take_copies_and_keeps_the_shape_of_the_places() -> None:
-    ring = Ring(4, FIELDS)
+    ring = RowRing(4, FIELDS)
     ring.extend(rows(0, 4))
     numbers, pairs = ring.take(np.array([[3, 0], [1, 1]]))
     assert numbers.tolist() == [[3, 0], [1, 1]]
@@ -52,7 +52,7 @@ def test_take_copies_and_keeps_the_shape_of_the_places() -> None:
 
 
 def test_a_ring_refuses_the_state_of_another_ring() -> None:
-    small, large = Ring(3, FIELDS), Ring(5, FIELDS)
+    small, large = RowRing(3, FIELDS), RowRing(5, FIELDS)
     small.extend(rows(0, 5))
     with pytest.raises(ValueError, match="does not fit"):
         large.load_state_dict(small.state_dict())
