@@ -14,10 +14,10 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from app.address import running_address
-from app.db.check import DatabaseStartError, check_database
 from app.db.engine import Database, DatabaseUrlError, Session
 from app.db.migrate import upgrade
 from app.db.models.projects import MembershipRow
+from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.errors import DomainError, InvalidError
 from app.logging import scrub_text
 from app.services.access import credentials

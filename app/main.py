@@ -19,14 +19,14 @@ from fastapi import Depends, FastAPI
 from fastapi.routing import iter_route_contexts
 
 import palestra
-from app import parts, startup
+from app import process_parts, startup
 from app.api import dashboard, errors, health, openapi, v1
 from app.api.compression import Compression
-from app.api.guard import Guard
-from app.api.limits import AccountRate, LoginRate
+from app.api.login_rate import AccountRate, LoginRate
 from app.api.query import check_query
+from app.api.security_middleware import Guard
 from app.connections import Connections, protocol_of, raise_descriptor_limit
-from app.db.check import DatabaseStartError, check_database
+from app.db.startup_check import DatabaseStartError, check_database
 from app.logging import configure_logging, scrub_text
 from app.services.access.last_used import Touches
 from app.settings import Settings, SettingsError, load_settings
@@ -150,7 +150,7 @@ def _refuse_open_routes(app: FastAPI) -> None:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
-        await parts.start(app.state, stack)
+        await process_parts.start(app.state, stack)
         app.state.ready = True
         _log.info("server.ready", version=palestra.__version__, address=app.state.settings.base_url)
         yield

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._report import machine, show
-from tests.support.foreign_agents import ScriptedBatch
+from tests.support.pfrl_agents import ScriptedBatch
 from tests.support.trainer_fakes import (
     FLAGS,
     NOTHING,

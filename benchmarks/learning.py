@@ -31,7 +31,7 @@ def trained(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
     Raises:
         RuntimeError: If the training failed.
     """
-    command = [sys.executable, "-m", "benchmarks._learning.one", str(path), "--seeds", ",".join(map(str, seeds))]
+    command = [sys.executable, "-m", "benchmarks._learning.train_one", str(path), "--seeds", ",".join(map(str, seeds))]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if finished.returncode:

@@ -14,9 +14,9 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from benchmarks._report import machine, show
-from tests.e2e.histories import cartpole
+from tests.e2e.run_history import cartpole
 from tests.e2e.test_browser import CHROMIUM, QUIET
-from tests.support.stack import Stack
+from tests.support.process_stack import Stack
 
 TAIL = """
 async ([cursor, seconds]) => {

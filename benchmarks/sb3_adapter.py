@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks._native import bare_submission, training_of
 from benchmarks._report import machine, show
+from benchmarks._train_in_process import bare_submission, training_of
 from palestra.telemetry.spool import SpoolWriter
 from workers.trainer_process.schedules import native
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks._report import machine, show
-from tests.support.stack import Stack
+from tests.support.process_stack import Stack
 
 
 def main() -> int:

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from benchmarks._report import machine, show
-from tests.e2e.histories import cartpole, spooled_records
-from tests.support.stack import Stack, wait_for
+from tests.e2e.run_history import cartpole, spooled_records
+from tests.support.process_stack import Stack, wait_for
 
 
 def main() -> int:

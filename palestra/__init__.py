@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from palestra.cli.connect import connect as connect
+    from palestra.cli.server_address import connect as connect
     from palestra.client import Client as Client
     from palestra.provenance import generate_exp_id as generate_exp_id
     from palestra.provenance import prepare_output_dir as prepare_output_dir
@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Client": "palestra.client",
-    "connect": "palestra.cli.connect",
+    "connect": "palestra.cli.server_address",
     "generate_exp_id": "palestra.provenance",
     "prepare_output_dir": "palestra.provenance",
 }

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from palestra.connection import Connection
 from palestra.contract.access import SessionView
 from palestra.contract.definition import BuiltinCode, Code, Definition
+from palestra.contract.job_options import EvaluateOptions, JobOptions, JobRequest, RetryRequest, Submission
 from palestra.contract.names import EvaluationSource, ExportFormat, Schedule
-from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest, RetryRequest, Submission
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.resources import (
     ArtifactKind,

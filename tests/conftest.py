@@ -14,9 +14,9 @@ from app.db.engine import Database
 from app.db.migrate import upgrade
 from tests.support import postgres
 from tests.support.databases import empty
+from tests.support.server_fixture import World, make_world
 from tests.support.work_trees import outside as outside
 from tests.support.work_trees import tree as tree
-from tests.support.world import World, make_world
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from palestra.contract.options import Submission
+from palestra.contract.job_options import Submission
 
 HEAD = """\
 # What a submission says

@@ -11,8 +11,8 @@ from pydantic.json_schema import models_json_schema
 
 import palestra
 from app.api.auth import NEEDS
-from app.api.body import body_model
 from app.api.query import dependants
+from app.api.strict_body import body_model
 from palestra.contract.views import Problem
 
 _TEMPLATE: Final = "#/components/schemas/{model}"

@@ -11,8 +11,8 @@ from pathlib import Path
 import structlog
 
 from app.daemons.main import run
-from app.db.check import DatabaseStartError, check_database
 from app.db.engine import Database
+from app.db.startup_check import DatabaseStartError, check_database
 from app.logging import configure_logging
 from app.settings import Settings, SettingsError, load_settings
 

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.db.check import DatabaseStartError
 from app.db.engine import DatabaseUrlError
 from app.db.migrate import upgrade
+from app.db.startup_check import DatabaseStartError
 from app.settings import SettingsError, load_settings
 
 

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 import migrations
-from app.db.check import DatabaseStartError, first_line, refuse_newer
 from app.db.engine import async_url
+from app.db.startup_check import DatabaseStartError, first_line, refuse_newer
 
 _UPGRADE_LOCK: Final = 0x70616C_7570
 

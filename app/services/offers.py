@@ -12,7 +12,7 @@ from app.db.models.experiments import ExperimentRow
 from app.db.models.jobs import JobRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories import workers as rows
-from app.domain import registered
+from app.domain import registered_parts
 from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
 from app.services import pools
@@ -29,8 +29,8 @@ from palestra.contract.definition import (
     shown_code,
 )
 from palestra.contract.documents import canonical_json
+from palestra.contract.job_options import JobRequest, Submission
 from palestra.contract.names import Schedule
-from palestra.contract.options import JobRequest, Submission
 from palestra.contract.resources import CatalogueView
 from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
@@ -96,7 +96,7 @@ async def resolve(session: Session, principal: Principal, submission: Submission
     pool = submission.options.pool
     await pools.check(session, principal.project_id, pool, "/options/pool")
     workers = [_catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)]
-    definition, code = registered.resolve(submission.definition, submission.code, workers, pool)
+    definition, code = registered_parts.resolve(submission.definition, submission.code, workers, pool)
     check(definition, submission.options.schedule, workers, pool)
     check_formats(definition.export.formats, workers, pool, "/definition/export/formats")
     return submission.model_copy(update={"definition": definition, "code": code})
@@ -119,7 +119,7 @@ async def check_job(session: Session, experiment: ExperimentRow, request: JobReq
     await pools.check(session, experiment.project_id, pool, "/pool")
     workers = [_catalogue(worker) for worker in await rows.of_pool(session, experiment.project_id, pool)]
     code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
-    registered.resolve(definition, code, workers, pool)
+    registered_parts.resolve(definition, code, workers, pool)
     check(definition, request.schedule, workers, pool)
     named = request.evaluate.formats if request.schedule is Schedule.EXPORT else None
     check_formats(named or definition.export.formats, workers, pool, "/evaluate/formats")

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from tests.support.stack import Stack
+from tests.support.process_stack import Stack
 
 BUCKETS = 1_500
 _OF_THE_MACHINE = ("system/", "time/", "speed/")

@@ -9,7 +9,7 @@ import psutil
 
 from benchmarks._chaos.world import RECLAIM_SECONDS, Struck, World, pause, stop_and_continue
 from tests.support.disks import fill
-from tests.support.stack import wait_for
+from tests.support.process_stack import wait_for
 
 _REAPER_SECONDS = 5.0
 PAST_RECLAIM = RECLAIM_SECONDS + 2 * _REAPER_SECONDS

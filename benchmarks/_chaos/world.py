@@ -13,10 +13,10 @@ from typing import Any
 import psutil
 
 from benchmarks._chaos.curves import differences, history_of
-from tests.e2e.histories import cartpole, live_attempt
+from tests.e2e.run_history import cartpole, live_attempt
 from tests.support.disks import may_mount, small_disk
+from tests.support.process_stack import Stack, wait_for
 from tests.support.proxy import Proxy, running_proxy
-from tests.support.stack import Stack, wait_for
 
 RECLAIM_SECONDS = 8.0
 SETTINGS = {

@@ -8,7 +8,7 @@ from typing import Final, cast
 import yaml
 
 from palestra.contract.definition import RlDefinition
-from palestra.contract.options import Submission
+from palestra.contract.job_options import Submission
 
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "learning"
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from benchmarks._native import bare_submission, pack_of, training_of
 from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, children_mib, processor_seconds
 from benchmarks._peers.tasks import A2cSettings, A3cSettings, AtariSettings, DqnSettings, PpoSettings, SacSettings, Settings, Task
-from palestra.contract.options import Submission
+from benchmarks._train_in_process import bare_submission, pack_of, training_of
+from palestra.contract.job_options import Submission
 from palestra.telemetry.spool import SpoolWriter
 from workers.assembly.training import Training
 from workers.core.errors import PartNotFoundError

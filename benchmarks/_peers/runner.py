@@ -23,7 +23,7 @@ MODULES = {
     "sb3": "benchmarks._peers.sb3_loop",
     "pfrl": "benchmarks._peers.pfrl_loop",
     "tianshou": "benchmarks._peers.tianshou_loop",
-    "plain": "benchmarks._peers.plain",
+    "plain": "benchmarks._peers.plain_loops",
 }
 
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.output import emit_json, say, show, table
+from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.definition import shown_code
 from palestra.contract.work_order import Catalogue, SpaceDescription
 

@@ -9,11 +9,11 @@ from typing import Annotated, Final, Literal, cast, get_args
 
 import typer
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.output import CANCELLED, FAILURE, CommandError, cause_of, emit_json, number, say, show, spread, state, table, usage
+from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
+from palestra.contract.job_options import EvaluateOptions
 from palestra.contract.names import ExportFormat
-from palestra.contract.options import EvaluateOptions
 from palestra.contract.problems import nearest
 from palestra.contract.resources import JobView
 from palestra.contract.states import FINAL_JOB_STATES, JobState

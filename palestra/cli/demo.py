@@ -12,15 +12,15 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from palestra.cli.connect import DEFAULT_DATA_DIR
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.embedded.instance import Instance, InstanceOptions
 from palestra.cli.output import FAILURE, CommandError, err, mean_and_spread, number, out, say, show, table
+from palestra.cli.server_address import DEFAULT_DATA_DIR
 from palestra.cli.up import DataDirOption
-from palestra.cli.watch import Board
+from palestra.cli.watch_runs import Board
 from palestra.client import FINAL_RUN_STATES, Client
+from palestra.contract.job_options import JobRequest, Submission
 from palestra.contract.names import Schedule
-from palestra.contract.options import JobRequest, Submission
 from palestra.contract.resources import EvaluationView, RunView
 from palestra.contract.states import FINAL_JOB_STATES, JobState, RunState
 from palestra.errors import ConflictError, ServerError, UnreachableError

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from palestra.cli.output import usage
-from palestra.contract.options import Submission
+from palestra.contract.job_options import Submission
 from palestra.contract.problems import explain
 from palestra.contract.strict_json import MAX_DEPTH, JsonError, check_json
 from palestra.contract.upgrade import UnsupportedSchemaError, upgrade_submission

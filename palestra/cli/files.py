@@ -7,8 +7,8 @@ from typing import Annotated, Final, cast
 import typer
 from rich.table import Table
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.names import ExportFormat
 from palestra.contract.resources import ArtifactKind, ArtifactView

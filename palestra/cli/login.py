@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.connect import Json, keep_login, read_token
 from palestra.cli.output import ask_secret, emit_json, say, usage
+from palestra.cli.server_address import Json, keep_login, read_token
 from palestra.client import Client
 
 

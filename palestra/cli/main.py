@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 import palestra
-from palestra.cli import catalogue, control, demo, files, login, passthrough, play, queries, show, submit, up, watch, worker_control
+from palestra.cli import catalogue, control, demo, exec_commands, files, login, play, queries, show, submit, up, watch_runs, worker_control
 from palestra.cli.embedded.signals import Stopped
 from palestra.cli.output import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, warn
 from palestra.errors import PalestraError
@@ -43,7 +43,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (up, demo, passthrough, submit, queries, catalogue, show, watch, control, worker_control, files, play, login):
+for part in (up, demo, exec_commands, submit, queries, catalogue, show, watch_runs, control, worker_control, files, play, login):
     part.register(app)
 
 

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.files import SnapshotOption, best_or_newest
 from palestra.cli.output import FAILURE, INTERRUPTED, CommandError, emit_json, number, say, usage
+from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.play import PlayOrder
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.output import cause_of, emit_json, emit_json_line, held_up, number, out, short, show, show_ids, state, table, visible
+from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import FINAL_RUN_STATES, Client
 from palestra.contract.resources import ExperimentView, JobView
 

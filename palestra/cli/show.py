@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.files import artifact_table
 from palestra.cli.output import cause_of, emit_json, held_up, number, out, say, short, show, spread, state, table, visible
+from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.resources import AttemptView, EvaluationView, JobView, RunDetail, SnapshotView
 from palestra.contract.sizes import size_in_words
 

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.output import emit_json, say, usage, warn
-from palestra.cli.watch import follow
+from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.cli.watch_runs import follow
+from palestra.contract.job_options import GIT_CODE_IS_NOT_TAKEN, Submission
 from palestra.contract.names import Schedule
-from palestra.contract.options import GIT_CODE_IS_NOT_TAKEN, Submission
 from palestra.provenance import capture
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.connect import DEFAULT_DATA_DIR, Json
 from palestra.cli.embedded.instance import Instance, InstanceOptions
 from palestra.cli.output import emit_json_line, say, warn
+from palestra.cli.server_address import DEFAULT_DATA_DIR, Json
 
 DataDirOption = Annotated[
     Path, typer.Option("--data-dir", help="Where everything lies; `.palestra` in this directory by default.", file_okay=False)

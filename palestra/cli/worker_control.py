@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.output import emit_json, say, usage
+from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.problems import nearest
 from palestra.contract.resources import WorkerView

@@ -10,8 +10,8 @@ from pydantic_core import InitErrorDetails, ValidationError
 
 from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.definition import Definition, LearningRateSchedule, RlDefinition
+from palestra.contract.free_parameters import LARGEST
 from palestra.contract.names import is_visible
-from palestra.contract.parameters import LARGEST
 
 Fault = tuple[tuple[str | int, ...], str]
 """Where in the submission, and the sentence."""

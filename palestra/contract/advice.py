@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from palestra.contract.definition import Definition, RlDefinition, SupervisedDefinition
-from palestra.contract.options import JobOptions
+from palestra.contract.job_options import JobOptions
 from palestra.contract.views import SubmissionWarning
 
 SHORT_EPISODE: Final = 20

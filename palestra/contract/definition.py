@@ -21,8 +21,8 @@ from palestra.contract.code import shown_code as shown_code
 from palestra.contract.code import with_environment as with_environment
 from palestra.contract.documents import Document, sha256_of
 from palestra.contract.envs import EnvDefinition
+from palestra.contract.free_parameters import FreeParameters
 from palestra.contract.names import ExportFormat, Name, SeriesName, StoredTitle, Text, slugify
-from palestra.contract.parameters import FreeParameters
 from palestra.contract.versions import oldest_form
 
 SCHEMA_VERSION: Final = 2

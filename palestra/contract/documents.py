@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from palestra.contract.described import Described
+from palestra.contract.attribute_descriptions import Described
 
 JsonScalar = str | int | float | bool | None
 """A leaf of a JSON document."""

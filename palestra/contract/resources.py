@@ -7,8 +7,8 @@ from pydantic import Field
 
 from palestra.contract.definition import Code, Definition
 from palestra.contract.documents import Document
+from palestra.contract.job_options import EvaluateOptions, Limits, Resources
 from palestra.contract.names import Counter, EvaluationSource, Name, Schedule
-from palestra.contract.options import EvaluateOptions, Limits, Resources
 from palestra.contract.states import (
     AttemptState,
     Cause,

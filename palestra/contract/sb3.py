@@ -6,7 +6,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from palestra.contract.documents import Document
-from palestra.contract.parameters import FreeParameters
+from palestra.contract.free_parameters import FreeParameters
 
 _ANY: Final = ("discrete", "box", "multi_discrete", "multi_binary")
 SB3_ACTION_SPACES: Final[Mapping[str, tuple[str, ...]]] = {

@@ -4,7 +4,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from palestra.contract.described import Described
+from palestra.contract.attribute_descriptions import Described
 
 Item = TypeVar("Item")
 

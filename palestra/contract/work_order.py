@@ -8,9 +8,9 @@ from palestra.contract import outcomes
 from palestra.contract.agents.actions import ActionKind
 from palestra.contract.definition import Code, Definition, EntrypointCode, EnvironmentCode
 from palestra.contract.documents import Document
+from palestra.contract.free_parameters import ParametersSchema
+from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Counter, ExportFormat, Name, Schedule, Seed, Title
-from palestra.contract.options import Limits, Resources
-from palestra.contract.parameters import ParametersSchema
 from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
 from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 

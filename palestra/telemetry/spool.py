@@ -25,7 +25,7 @@ from typing import Final, Protocol, Self
 
 from palestra.contract.telemetry import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, RunRecord
 from palestra.telemetry.framing import HEADER, MAX_PAYLOAD_BYTES, BrokenFrameError, encode_frames, iterate_frames
-from palestra.telemetry.splitting import split_to_fit
+from palestra.telemetry.record_splitting import split_to_fit
 
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
 """Size from which the next append begins a new segment; it bounds what a reader walks over to find its place."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.rows import ROWS, row_of
+from tests.acceptance.acceptance_rows import ROWS, row_of
 from tests.acceptance.trainer_kit import KINDS, Kind
-from tests.support.threads import one_thread as one_thread
+from tests.support.thread_fixture import one_thread as one_thread
 
 _TICKS = {"passed": "✓", "skipped": "skipped", "failed": "FAILED", "": "no test"}
 _WORST = ("", "passed", "skipped", "failed")

@@ -9,8 +9,8 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from tests.acceptance.functional_kit import Fake, Lines, directories, manifest, steps_of, table
-from tests.support.foreign_agents import ScriptedBatch
-from tests.support.line_env import Counting, Line, lines
+from tests.support.pfrl_agents import ScriptedBatch
+from tests.support.recording_env import Counting, Line, lines
 from workers.entrypoints import functional
 from workers.entrypoints.functional import train_agent_batch, train_agent_batch_with_evaluation
 from workers.hooks import EvaluationHook

@@ -13,8 +13,8 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.acceptance.functional_kit import Fake, Lines, directories, manifest, steps_of, table
-from tests.support.foreign_agents import Scripted
-from tests.support.line_env import Counting, Line, Steady, lines
+from tests.support.pfrl_agents import Scripted
+from tests.support.recording_env import Counting, Line, Steady, lines
 from workers.core.errors import NumericalFailureError
 from workers.entrypoints.functional import train_agent, train_agent_with_evaluation
 from workers.hooks import (

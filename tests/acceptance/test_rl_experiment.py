@@ -29,7 +29,7 @@ from tests.acceptance.estimator_kit import (
     state_of,
     with_time,
 )
-from tests.support.stack import free_port
+from tests.support.process_stack import free_port
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.basic_hooks import GlobalStepWaiterHook

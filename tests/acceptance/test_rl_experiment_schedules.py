@@ -21,7 +21,7 @@ from tests.acceptance.estimator_kit import (
     state_of,
     with_time,
 )
-from tests.support.stack import free_port
+from tests.support.process_stack import free_port
 from workers.core.errors import PartNotFoundError
 from workers.entrypoints.experiment_parts.documents import RLExperimentConfig, create_rl_experiment
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment

@@ -15,7 +15,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.startup import claimed
 from palestra.cli.embedded.datadir import DataDir
-from tests.support.stack import REPOSITORY, bare_environment
+from tests.support.process_stack import REPOSITORY, bare_environment
 
 
 @pytest.fixture

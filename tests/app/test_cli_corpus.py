@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from tests.support.postgres import PostgresServer
-from tests.support.stack import bare_environment, wait_for
+from tests.support.process_stack import bare_environment, wait_for
 
 pytestmark = pytest.mark.processes
 

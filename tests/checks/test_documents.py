@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from palestra.contract.options import Submission
+from palestra.contract.job_options import Submission
 from tests.support.documents import PAGES, REPOSITORY, Block, blocks_of
 
 NEEDS = {"docker", "a GPU", "another machine", "make", "another version of Palestra"}

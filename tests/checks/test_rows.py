@@ -3,8 +3,8 @@
 import ast
 from pathlib import Path
 
+from tests.acceptance.acceptance_rows import COUNTS, ROWS, row_of
 from tests.acceptance.mutations import MUTATIONS
-from tests.acceptance.rows import COUNTS, ROWS, row_of
 
 ACCEPTANCE = Path(__file__).parents[1] / "acceptance"
 

@@ -24,12 +24,12 @@ from app.db.migrate import upgrade
 from app.services.artifacts.blob_store import BlobStore
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
+from tests.support.artifact_store import Storing
 from tests.support.async_fakes import TallyAgent, make_agent, make_env
 from tests.support.garage_kit import ConstantPolicy, CountingEnv, GivenSamplerAlgo
-from tests.support.storing import Storing
+from tests.support.server_fixture import definition as small_definition
+from tests.support.server_fixture import make_world
 from tests.support.trainings import Trained, definition, work_order
-from tests.support.world import definition as small_definition
-from tests.support.world import make_world
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.experiment import RLExperiment
 from workers.entrypoints.functional import train_agent, train_agent_async

@@ -29,8 +29,8 @@ from palestra.contract.work_order import WorkOrder
 from tests.compatibility.make import BIT_FLIP, DEFINITIONS, SAMPLERS, batches
 from tests.support.async_fakes import TallyAgent, make_agent, make_env
 from tests.support.garage_kit import CountingEnv
+from tests.support.server_fixture import ALL, World, principal
 from tests.support.trainings import Trained
-from tests.support.world import ALL, World, principal
 from workers.entrypoints.experiment import RLExperiment
 from workers.entrypoints.functional import train_agent, train_agent_async
 from workers.entrypoints.trainer import Trainer

@@ -15,7 +15,7 @@ import yaml
 
 from app.main import create_app
 from app.settings import Settings, load_settings
-from palestra.cli import passthrough
+from palestra.cli import exec_commands
 from palestra.cli.embedded.broker_users import RULES
 
 REPOSITORY = Path(__file__).parents[2]
@@ -110,7 +110,7 @@ def test_the_commands_are_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         became.append(command)
         raise SystemExit
 
-    monkeypatch.setattr(passthrough.os, "execv", remember)
+    monkeypatch.setattr(exec_commands.os, "execv", remember)
     with pytest.raises(SystemExit):
         main(arguments)
     ((python, flag, module, *rest),) = became

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tests.acceptance.functional_kit import directories, table
-from tests.support.foreign_agents import Scripted, ScriptedBatch
-from tests.support.line_env import Line
+from tests.support.pfrl_agents import Scripted, ScriptedBatch
+from tests.support.recording_env import Line
 from workers.entrypoints import functional
 
 with warnings.catch_warnings():

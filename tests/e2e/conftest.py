@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from palestra.cli.embedded.children import marked
-from tests.e2e.ups import Up
-from tests.support.stack import Stack
+from palestra.cli.embedded.child_processes import marked
+from tests.e2e.palestra_up import Up
+from tests.support.process_stack import Stack
 
 pytestmark = pytest.mark.processes
 

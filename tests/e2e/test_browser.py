@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.e2e.histories import cartpole, live_attempt, spooled_episodes
-from tests.support.stack import Stack, wait_for
+from tests.e2e.run_history import cartpole, live_attempt, spooled_episodes
+from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(240)]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from palestra.cli.embedded.children import marked
-from tests.e2e.histories import cartpole
-from tests.support.stack import bare_environment
+from palestra.cli.embedded.child_processes import marked
+from tests.e2e.run_history import cartpole
+from tests.support.process_stack import bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 

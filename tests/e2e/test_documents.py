@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.ups import Up
+from tests.e2e.palestra_up import Up
 from tests.support.documents import REPOSITORY, blocks_of
-from tests.support.stack import bare_environment
+from tests.support.process_stack import bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
 PAGES = ("README.md", "docs/training.md", "docs/guide.md")

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.histories import cartpole, live_attempt, succeeds
+from tests.e2e.run_history import cartpole, live_attempt, succeeds
 from tests.support.disks import fill, small_disk
-from tests.support.stack import Stack, wait_for
+from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from palestra.cli.embedded.children import marked
+from palestra.cli.embedded.child_processes import marked
 from palestra.client import Client
-from tests.support.stack import REPOSITORY, bare_environment
+from tests.support.process_stack import REPOSITORY, bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
 

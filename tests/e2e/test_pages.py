@@ -17,10 +17,10 @@ from palestra.contract.work_order import Backlog, Failure
 from tests.app.api.serving import Served, serve
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support import records
+from tests.support.artifact_store import Storing
 from tests.support.listening import listening
-from tests.support.storing import Storing
+from tests.support.server_fixture import World, definition
 from tests.support.training import evaluations, train
-from tests.support.world import World, definition
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 

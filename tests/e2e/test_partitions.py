@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.histories import cartpole, episode_returns, episodes_per_bucket, live_attempt, spooled_episodes, succeeds
+from tests.e2e.run_history import cartpole, episode_returns, episodes_per_bucket, live_attempt, spooled_episodes, succeeds
+from tests.support.process_stack import Stack, wait_for
 from tests.support.proxy import Proxy, running_proxy
-from tests.support.stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 

@@ -9,8 +9,8 @@ from typing import Any
 import av
 import pytest
 
-from tests.e2e.histories import cartpole
-from tests.support.stack import REPOSITORY, Stack, bare_environment
+from tests.e2e.run_history import cartpole
+from tests.support.process_stack import REPOSITORY, Stack, bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 

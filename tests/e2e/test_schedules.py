@@ -10,8 +10,8 @@ import onnx.reference
 import pytest
 import torch
 
-from tests.e2e.histories import cartpole
-from tests.support.stack import Stack, wait_for
+from tests.e2e.run_history import cartpole
+from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 

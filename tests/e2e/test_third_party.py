@@ -11,7 +11,7 @@ import pytest
 
 from palestra.contract.agents import BUILTIN_AGENTS
 from tests.support.distributions import install
-from tests.support.stack import Stack, wait_for
+from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from palestra.cli.embedded.children import marked, start_ticks
+from palestra.cli.embedded.child_processes import marked, start_ticks
 from palestra.client import Client
-from tests.e2e.ups import Up, nothing_is_left
-from tests.support.stack import wait_for
+from tests.e2e.palestra_up import Up, nothing_is_left
+from tests.support.process_stack import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 

@@ -5,8 +5,8 @@ import time
 import psutil
 import pytest
 
-from tests.e2e.histories import cartpole, episodes_per_bucket, live_attempt, succeeds
-from tests.support.stack import Stack, wait_for
+from tests.e2e.run_history import cartpole, episodes_per_bucket, live_attempt, succeeds
+from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks._native import Evaluations, pack_of, training_of
-from palestra.contract.options import Submission
+from benchmarks._train_in_process import Evaluations, pack_of, training_of
+from palestra.contract.job_options import Submission
 from tests.learning.trainings import submitted
 from workers.trainer_process.schedules.native import train, train_pack
 

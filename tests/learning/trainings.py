@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from benchmarks._native import Evaluations, fresh_mean, pack_of
+from benchmarks._train_in_process import Evaluations, fresh_mean, pack_of
 from palestra.contract.definition import RlDefinition
-from palestra.contract.options import Submission
+from palestra.contract.job_options import Submission
 from workers.assembly.rl_parts import build_agent, build_evaluator, build_hooks, cadence_of
 from workers.core.rng import derive_seed
 from workers.core.types import StopReason

@@ -5,15 +5,15 @@ from typing import Any, NamedTuple
 
 from fastapi.routing import iter_route_contexts
 
-from app.api.body import BODY_LIMIT, body_model
 from app.api.openapi import need_of
 from app.api.query import dependants
+from app.api.strict_body import BODY_LIMIT, body_model
 from app.main import create_app
 from app.settings import Settings
 from palestra.contract.work_order import WORK_ORDER_VERSION
 from tests.security.target import dumped
 from tests.support.records import log, points
-from tests.support.world import catalogue, definition
+from tests.support.server_fixture import catalogue, definition
 
 
 class Attack(NamedTuple):

@@ -18,8 +18,8 @@ import httpx
 
 from palestra.contract.names import new_id
 from palestra.contract.work_order import WORK_ORDER_VERSION
-from tests.support.stack import Stack, wait_for
-from tests.support.world import catalogue, definition
+from tests.support.process_stack import Stack, wait_for
+from tests.support.server_fixture import catalogue, definition
 
 PATIENCE = 0.25
 """Seconds for which one request may hold another."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.api.limits import LONGEST_WAIT, AccountRate, LoginRate
+from app.api.login_rate import LONGEST_WAIT, AccountRate, LoginRate
 from app.domain.networks import client_address, subscriber
 from app.services.access import credentials
 from app.settings import SettingsError, load_settings

@@ -25,7 +25,7 @@ from palestra.contract.queries import SeriesQuery
 from tests.app.api.serving import Served, serve
 from tests.security.target import Target
 from tests.support.records import delivery, log, points
-from tests.support.world import World
+from tests.support.server_fixture import World
 
 
 @pytest.fixture

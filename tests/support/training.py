@@ -7,7 +7,7 @@ from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
 from tests.support.records import Json, delivery
-from tests.support.world import World
+from tests.support.server_fixture import World
 
 End = tuple[Outcome, Cause]
 

@@ -4,7 +4,7 @@ import functools
 
 from palestra.contract.agents import A3cParameters
 from palestra.contract.definition import RlDefinition
-from palestra.contract.options import Resources
+from palestra.contract.job_options import Resources
 from workers.assembly.process_setup import prepare_process
 from workers.core.errors import DefinitionError
 from workers.core.rng import derive_seed

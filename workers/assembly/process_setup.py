@@ -7,7 +7,7 @@ from typing import Final
 
 import torch
 
-from palestra.contract.options import Resources
+from palestra.contract.job_options import Resources
 from workers.core.rng import seed_global
 
 _M_TRIM_THRESHOLD: Final = -1

@@ -10,7 +10,7 @@ import torch
 
 from palestra.contract.agents import A3cParameters, RegisteredAgent, Sb3Parameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
-from palestra.contract.options import Resources
+from palestra.contract.job_options import Resources
 from workers.assembly.actor_learners import build_actor_learners
 from workers.assembly.compile_mode import compile_mode, most_updates
 from workers.assembly.part_set import PartSet

@@ -15,8 +15,8 @@ import torch
 from pydantic import TypeAdapter
 
 from palestra.contract.definition import Definition, RlDefinition, definition_hash
+from palestra.contract.job_options import VIDEO_NEEDS_INLINE
 from palestra.contract.names import Schedule
-from palestra.contract.options import VIDEO_NEEDS_INLINE
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
 from workers.assembly import rl_parts

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule
-from palestra.contract.options import Limits, Resources
 from palestra.contract.states import Cause
 
 MEMORY_EVERY_SECONDS: Final = 1.0

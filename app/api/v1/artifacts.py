@@ -6,11 +6,11 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
-from app.api.body import json_body
 from app.api.deps import DatabaseDep, ReadSession
 from app.api.download import attachment, wanted_slice
 from app.api.errors import HttpProblemError
 from app.api.paging import page_request
+from app.api.strict_body import json_body
 from app.domain.paging import PageRequest
 from app.services.artifacts import artifacts
 from app.services.artifacts.blob_store import BlobStore

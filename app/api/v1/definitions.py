@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.api.auth import Reader
-from palestra.contract.options import Submission
+from palestra.contract.job_options import Submission
 
 router = APIRouter(prefix="/definitions", tags=["definitions"])
 

@@ -5,17 +5,17 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 
 from app.api.auth import Reader, Submitter
-from app.api.body import LARGE, json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
+from app.api.strict_body import LARGE, json_body
 from app.domain.paging import PageRequest
 from app.services.experiments import experiments
 from app.services.experiments.experiments import ExperimentFilter
 from app.services.idempotency import Answer
 from app.services.runs import runs
 from app.services.runs.runs import RunFilter
-from palestra.contract.options import Submission
+from palestra.contract.job_options import Submission
 from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
 from palestra.contract.states import RunState
 from palestra.contract.upgrade import upgrade_submission

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from app.api.auth import Reader, Submitter
-from app.api.body import json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
+from app.api.strict_body import json_body
 from app.domain.paging import PageRequest
 from app.services.jobs import jobs, unstored_results
 from app.services.jobs.jobs import JobFilter

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from app.api.auth import OfAttempt, WorkerCaller
-from app.api.body import LARGE, json_body
 from app.api.deps import DatabaseDep, SettingsDep, WriteSession
+from app.api.strict_body import LARGE, json_body
 from app.services.attempts import adoption, continuous_evaluation, leases
 from palestra.contract.resources import AttemptView
 from palestra.contract.work_order import (

@@ -5,17 +5,17 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 
 from app.api.auth import Reader, Submitter
-from app.api.body import json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
+from app.api.strict_body import json_body
 from app.domain.paging import PageRequest
 from app.services.idempotency import Answer
 from app.services.jobs import jobs, retries
 from app.services.runs import evaluations, runs
 from app.services.snapshots import snapshots
+from palestra.contract.job_options import JobRequest, RetryRequest
 from palestra.contract.names import EvaluationSource
-from palestra.contract.options import JobRequest, RetryRequest
 from palestra.contract.resources import EvaluationView, JobView, ProvenanceView, RunDetail, RunView, SnapshotView
 from palestra.contract.states import RunState
 from palestra.contract.views import Page

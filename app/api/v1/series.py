@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from app.api.auth import Reader
-from app.api.body import json_body
 from app.api.deps import DatabaseDep, ReadSession
+from app.api.strict_body import json_body
 from app.domain.paging import MAX_LIMIT
 from app.services.curves import curves, logs, series
 from palestra.contract.names import MAX_STEP

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.auth import Anyone, check_same_origin, cookie_name
-from app.api.body import TINY, json_body
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
-from app.api.limits import check_account_rate, check_login_rate, note_login
+from app.api.login_rate import check_account_rate, check_login_rate, note_login
+from app.api.strict_body import TINY, json_body
 from app.services.access import credentials
 from palestra.contract.access import LoginOptions, LoginRequest, SessionView, SetupRequest
 

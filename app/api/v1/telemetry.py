@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
-from app.api import body
+from app.api import strict_body
 from app.api.auth import AttemptCaller
 from app.api.errors import HttpProblemError
 from app.services.telemetry.batches import Delivery
@@ -16,20 +16,20 @@ router = APIRouter(tags=["telemetry"])
 
 
 async def _read(request: Request) -> TelemetryBatch:
-    raw = await body.read_bytes(request, MAX_BATCH_BYTES)
+    raw = await strict_body.read_bytes(request, MAX_BATCH_BYTES)
     request.state.body_size = len(raw)
-    body.check_content_type(request)
+    strict_body.check_content_type(request)
     try:
-        return await body.read_document(raw, TelemetryBatch)
+        return await strict_body.read_document(raw, TelemetryBatch)
     except HttpProblemError as error:
         if any(problem.pointer == "/records" and problem.code == "length" for problem in error.errors) and b'"type"' in raw:
             raise HttpProblemError(413, "too_large", f"A batch holds at most {MAX_BATCH_RECORDS} records. Send less at once.") from None
         raise
 
 
-setattr(_read, body.BODY_MODEL, TelemetryBatch)
-setattr(_read, body.BODY_REQUIRED, True)
-setattr(_read, body.BODY_LIMIT, MAX_BATCH_BYTES)
+setattr(_read, strict_body.BODY_MODEL, TelemetryBatch)
+setattr(_read, strict_body.BODY_REQUIRED, True)
+setattr(_read, strict_body.BODY_LIMIT, MAX_BATCH_BYTES)
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {404: {}, 409: {}, 413: {}, 503: {}}
 
@@ -44,5 +44,5 @@ async def take_telemetry(
     409 `stale_attempt` says that the attempt may not write any more.
     """
     intake: Acknowledger = request.app.state.intake
-    delivery = await body.aside(request.state.body_size, partial(Delivery.of, attempt_id, batch))
+    delivery = await strict_body.aside(request.state.body_size, partial(Delivery.of, attempt_id, batch))
     return TelemetryAck(acked_seq=await intake.take(delivery))

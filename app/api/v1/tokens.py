@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.api.auth import TokenManager
-from app.api.body import TINY, json_body
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
+from app.api.strict_body import TINY, json_body
 from app.domain.paging import PageRequest
 from app.services.access import credentials
 from palestra.contract.access import TokenRequest, TokenView

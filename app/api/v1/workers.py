@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.auth import Admin, Enroller, Reader, WorkerCaller
-from app.api.body import json_body
 from app.api.deps import ReadSession, SettingsDep, WriteSession
+from app.api.strict_body import json_body
 from app.services import offers
 from app.services.workers import workers
 from palestra.contract.names import NAME_PATTERN

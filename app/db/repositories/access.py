@@ -14,7 +14,7 @@ from app.db.models.access import IdempotencyKeyRow, LoginLinkRow, LoginSessionRo
 from app.db.models.jobs import AttemptRow
 from app.db.models.projects import AuditRow, MembershipRow, ProjectRow, UserRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories.keysets import paged
+from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
 
 TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {"created_at": TokenRow.created_at, "name": TokenRow.name}

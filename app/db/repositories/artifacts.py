@@ -9,7 +9,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.engine import Session
 from app.db.models.artifacts import ArtifactRow, BlobRow
-from app.db.repositories.keysets import paged
+from app.db.repositories.keyset_pages import paged
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
 

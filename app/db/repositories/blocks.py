@@ -9,7 +9,7 @@ from app.db.engine import Session
 from app.db.models.curves import BlockRow, EvaluationRow, SeriesRow
 from app.db.models.experiments import RunRow
 from app.db.models.logs import LogBlockRow
-from app.db.repositories.in_lists import cut
+from app.db.repositories.chunked_in import cut
 from palestra.contract.states import RunState
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.sql import ColumnElement
 
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
-from app.db.repositories.keysets import paged
+from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
 

@@ -12,9 +12,9 @@ from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRunRow
 from app.db.models.projects import UserRow
-from app.db.repositories.keysets import paged
+from app.db.repositories.keyset_pages import paged
 from app.db.upsert import insert_new
-from app.domain.derived import EXPERIMENT_ORDER
+from app.domain.derived_states import EXPERIMENT_ORDER
 from app.domain.paging import Keyset
 from palestra.contract.states import RunState
 
@@ -101,7 +101,7 @@ async def page(session: Session, project_id: str, wanted: ExperimentFilter, keys
 
 
 def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[ExperimentRow]:
-    """The rule of `app.domain.derived.experiment_state` in SQL."""
+    """The rule of `app.domain.derived_states.experiment_state` in SQL."""
     own = (RunRow.project_id == ExperimentRow.project_id, RunRow.experiment_id == ExperimentRow.id)
     before = [other.value for other in EXPERIMENT_ORDER[: EXPERIMENT_ORDER.index(state)]]
     return query.where(exists().where(*own, RunRow.state == state.value), ~exists().where(*own, RunRow.state.in_(before)))

@@ -13,8 +13,8 @@ from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
 from app.db.models.snapshots import SnapshotRow
-from app.db.repositories.in_lists import cut
-from app.db.repositories.keysets import paged
+from app.db.repositories.chunked_in import cut
+from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
 from app.domain.retry import History
 from palestra.contract.names import Schedule

@@ -13,7 +13,7 @@ from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
-from app.db.repositories.keysets import paged
+from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
 from palestra.contract.states import AttemptState, SnapshotState

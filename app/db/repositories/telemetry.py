@@ -11,7 +11,7 @@ from app.db.engine import Session
 from app.db.models.curves import BlockRow, EpochStatsRow, EvaluationRow, SeriesRow, TelemetryBatchRow
 from app.db.models.experiments import RunRow
 from app.db.models.logs import LogBlockRow
-from app.db.repositories.in_lists import cut
+from app.db.repositories.chunked_in import cut
 
 SeriesKey = tuple[str, str]
 """Run and name."""

@@ -8,7 +8,7 @@ from app.db.repositories import attempts as rows
 from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
-from app.domain import endings, retry
+from app.domain import attempt_end, retry
 from app.domain.retry import History, RetryDecision
 from app.services.events import event_log
 from app.services.jobs import job_state
@@ -16,8 +16,8 @@ from app.services.jobs.job_state import Why
 from app.services.snapshots import snapshots
 from app.services.views import views
 from palestra.contract.documents import canonical_json
+from palestra.contract.job_options import Limits
 from palestra.contract.names import Schedule
-from palestra.contract.options import Limits
 from palestra.contract.states import AttemptState, Cause, JobState, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure
 
@@ -96,7 +96,7 @@ async def _follow(session: Session, job: JobRow, attempt: AttemptRow, actor: str
     await snapshots.leave_out_rest(session, attempt.id)
     await job_rows.set_history(session, job, verdict.history)
     begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
-    states = endings.path(JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun)
+    states = attempt_end.path(JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun)
     for state in states:
         why = _why(attempt, actor, verdict, outcome, last=state is states[-1])
         await job_state.move(session, job, state, why)
@@ -130,7 +130,7 @@ def _lived(attempt: AttemptRow) -> float:
 def _why(attempt: AttemptRow, actor: str, verdict: RetryDecision, outcome: Outcome, *, last: bool) -> Why:
     failure = None if attempt.failure is None else Failure.model_validate_json(canonical_json(attempt.failure))
     if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
-        failure = Failure(message=endings.sentence(verdict.cause))
+        failure = Failure(message=attempt_end.sentence(verdict.cause))
     quality = None if attempt.resume_quality is None else ResumeQuality(attempt.resume_quality)
     return Why(actor=actor, cause=verdict.cause, failure=failure, delay=verdict.delay if last else 0.0, resume_quality=quality)
 

@@ -24,8 +24,8 @@ from app.services.snapshots import snapshots
 from app.services.views import views
 from app.settings import Settings
 from palestra.contract.documents import canonical_json
+from palestra.contract.job_options import EvaluateOptions
 from palestra.contract.names import Schedule, new_id
-from palestra.contract.options import EvaluateOptions
 from palestra.contract.resources import AttemptView
 from palestra.contract.states import AttemptState, JobState, Order, ResumeQuality
 from palestra.contract.work_order import (

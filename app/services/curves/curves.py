@@ -19,10 +19,10 @@ from app.domain.errors import InvalidError, NotFoundError, TooLargeError
 from app.domain.principal import Principal
 from app.metrics import blocks
 from app.metrics.blocks import Columns, Floats, Ints
-from app.metrics.chain import Chain
+from app.metrics.fence_chain import Chain
 from app.metrics.grid import Buckets, Grid, downsample
 from app.metrics.groups import GroupBuckets, carry_forward, summarise
-from app.metrics.records import virtual
+from app.metrics.sort_records import virtual
 from app.services.curves import series
 from palestra.contract import telemetry
 from palestra.contract.names import EvaluationSource

@@ -9,9 +9,9 @@ from app.db.repositories import blocks as rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import telemetry as telemetry_rows
 from app.domain.principal import Principal
-from app.metrics import chain
-from app.metrics.chain import Chain, Link, Position
-from app.metrics.records import VIRTUAL
+from app.metrics import fence_chain
+from app.metrics.fence_chain import Chain, Link, Position
+from app.metrics.sort_records import VIRTUAL
 from app.services.runs import runs
 from palestra.contract.queries import SeriesInfo
 from palestra.contract.telemetry import Evaluation
@@ -30,7 +30,7 @@ STATISTICS = (
     "length_max",
     "success_rate",
 )
-"""Of the evaluations; each is a curve `evaluation/<name>`, or below the name of another source (`app.metrics.records.VIRTUAL`)."""
+"""Of the evaluations; each is a curve `evaluation/<name>`, or below the name of another source (`app.metrics.sort_records.VIRTUAL`)."""
 
 
 async def list_of_run(session: Session, principal: Principal, run_id: str, *, after: str, limit: int) -> Page[SeriesInfo]:
@@ -91,7 +91,7 @@ async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Cha
     for run_id, fence, resumed, env_step, update in await snapshot_rows.links(session, run_ids):
         at = None if resumed is None or env_step is None or update is None else Position(env_step, update)
         links[run_id].append(Link(fence, resumed, at))
-    return {run_id: chain.chain(of_run) for run_id, of_run in links.items()}
+    return {run_id: fence_chain.chain(of_run) for run_id, of_run in links.items()}
 
 
 async def supersede(session: Session, run_id: str) -> None:
@@ -104,13 +104,13 @@ async def supersede(session: Session, run_id: str) -> None:
     await session.flush()
     history = (await histories(session, [run_id]))[run_id]
     for snapshot in await snapshot_rows.of_run(session, run_id):
-        superseded = not chain.counts(history, snapshot.fence, Position(snapshot.env_step, snapshot.update))
+        superseded = not fence_chain.counts(history, snapshot.fence, Position(snapshot.env_step, snapshot.update))
         if superseded != snapshot.superseded:
             snapshot.superseded = superseded
             for evaluation in await snapshot_rows.snapshot_evaluations(session, snapshot.id):
                 evaluation.superseded = superseded
     for evaluation in await snapshot_rows.training_evaluations(session, run_id):
-        evaluation.superseded = not chain.counts(history, evaluation.fence, Position(evaluation.env_step, evaluation.update))
+        evaluation.superseded = not fence_chain.counts(history, evaluation.fence, Position(evaluation.env_step, evaluation.update))
     await _rewind(session, run_id, history)
 
 

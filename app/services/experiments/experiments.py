@@ -22,8 +22,8 @@ from app.services.views import pages, views
 from palestra.contract import advice
 from palestra.contract.definition import RlDefinition, definition_hash, experiment_id, identity_hash
 from palestra.contract.documents import canonical_json
+from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.names import new_id
-from palestra.contract.options import JobOptions, Submission
 from palestra.contract.resources import ExperimentDetail, ExperimentView, RunView, SubmittedExperiment
 from palestra.contract.states import RunState
 from palestra.contract.views import Page

@@ -8,7 +8,7 @@ from app.db.models.experiments import ExperimentRow
 from app.db.models.jobs import JobRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
-from palestra.contract.options import JobOptions
+from palestra.contract.job_options import JobOptions
 from palestra.contract.views import SubmissionWarning
 
 _MEMBERS = ("schedule", "pool", "priority", "resources", "limits")

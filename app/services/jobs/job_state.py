@@ -15,7 +15,7 @@ from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import transitions
-from app.domain.derived import ended_run_state, run_state
+from app.domain.derived_states import ended_run_state, run_state
 from app.domain.errors import ConflictError
 from app.services.events import event_log
 from app.services.views import views

@@ -22,8 +22,8 @@ from app.services.runs import runs
 from app.services.snapshots import snapshots
 from app.services.views import pages, views
 from palestra.contract.agents import PACKABLE_AGENTS
+from palestra.contract.job_options import EvaluateOptions, JobOptions, JobRequest
 from palestra.contract.names import Schedule, new_id
-from palestra.contract.options import EvaluateOptions, JobOptions, JobRequest
 from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, JobState
 from palestra.contract.views import Page

@@ -14,7 +14,7 @@ from app.services.jobs import jobs
 from app.services.jobs.jobs import JobStart
 from app.services.runs import runs
 from palestra.contract.documents import canonical_json
-from palestra.contract.options import JobRequest, RetryRequest
+from palestra.contract.job_options import JobRequest, RetryRequest
 from palestra.contract.resources import JobView
 from palestra.contract.states import RunState
 

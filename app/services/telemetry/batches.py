@@ -16,8 +16,8 @@ from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import telemetry as rows
 from app.domain.errors import ConflictError, DomainError, NotFoundError
-from app.metrics import records
-from app.metrics.records import Numbered
+from app.metrics import sort_records
+from app.metrics.sort_records import Numbered
 from app.services.telemetry import record_rows, record_rules
 from palestra.contract.telemetry import Record, TelemetryBatch
 
@@ -138,7 +138,7 @@ async def _write(session: Session, delivery: Delivery, new: Sequence[Numbered], 
     elapsed = None if received is None else (now - received).total_seconds()
     found = [
         (record_rows.Target(writer.runs[run_id], attempt, writer.carried[run_id].fence, first_seq, delivery.batch.first_seq), content)
-        for run_id, content in records.sort(new).items()
+        for run_id, content in sort_records.sort(new).items()
     ]
     await record_rows.write(session, found)
     for target, content in found:

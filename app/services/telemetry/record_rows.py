@@ -19,7 +19,7 @@ from app.domain.errors import InvalidError
 from app.metrics import blocks, logs
 from app.metrics.blocks import Columns
 from app.metrics.logs import StoredLogLine
-from app.metrics.records import RunProgress, RunRecords
+from app.metrics.sort_records import RunProgress, RunRecords
 from app.services.events import event_log
 from app.services.snapshots import snapshots
 from app.services.views import views

@@ -5,8 +5,8 @@ from typing import Final
 
 from app.db.models.jobs import AttemptRunRow
 from app.domain.errors import ForbiddenError, InvalidError
-from app.metrics import records
-from app.metrics.records import SYSTEM_PREFIX, Numbered
+from app.metrics import sort_records
+from app.metrics.sort_records import SYSTEM_PREFIX, Numbered
 from palestra.contract.names import MAX_SERIES_NAME, MAX_STEP
 from palestra.contract.telemetry import Points, Record, SnapshotWritten, SystemMetrics
 
@@ -30,14 +30,14 @@ def check(new: Sequence[Numbered], first_seq: int, carried: Mapping[str, Attempt
         where = f"/records/{seq - first_seq}"
         if record.run not in carried:
             raise ForbiddenError("other_run", "A record names a run that this attempt does not carry.", pointer=where)
-        if not carried[record.run].training and records.writes_training_state(record):
+        if not carried[record.run].training and sort_records.writes_training_state(record):
             raise InvalidError("not_training", "This attempt only reads a snapshot: it may not write training state.", pointer=where)
         _check_content(record, where)
 
 
 def _check_content(record: Record, where: str) -> None:
     match record:
-        case Points() if records.virtual(record.series) is not None:
+        case Points() if sort_records.virtual(record.series) is not None:
             message = f"Series below {record.series.partition('/')[0]}/ are made from evaluations. Choose another name."
             raise InvalidError("reserved_series", message, pointer=where)
         case SystemMetrics():

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from app.db.repositories.keysets import key_of
+from app.db.repositories.keyset_pages import key_of
 from app.domain.paging import Keyset, PageRequest, cursor
 from palestra.contract.views import Page
 

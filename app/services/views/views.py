@@ -16,9 +16,9 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.experiments import FailedRuns
-from app.domain import waiting
-from app.domain.derived import experiment_state, worker_state
-from app.domain.waiting import PoolFacts, Waiting
+from app.domain import waiting_reason
+from app.domain.derived_states import experiment_state, worker_state
+from app.domain.waiting_reason import PoolFacts, Waiting
 from palestra.contract import telemetry
 from palestra.contract.definition import Definition, LoopSpec, SupervisedEvaluation, SupervisedLoop
 from palestra.contract.names import Schedule
@@ -226,7 +226,7 @@ async def _waiting(session: Session, queued: Sequence[JobRow]) -> tuple[dict[str
             delay_seconds=delay,
             held=row.id in held,
         )
-        reasons[row.id] = waiting.explain(job, facts[row.pool])
+        reasons[row.id] = waiting_reason.explain(job, facts[row.pool])
     return places, reasons
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from palestra.cli.embedded.broker_users import user_lines
-from palestra.cli.embedded.children import Program
+from palestra.cli.embedded.child_processes import Program
 from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.output import CommandError
 

@@ -19,7 +19,7 @@ import httpx
 
 from palestra.cli.embedded import broker, ports
 from palestra.cli.embedded.broker_users import RULES
-from palestra.cli.embedded.children import ChildFailedError, Children, Program, end_leftovers
+from palestra.cli.embedded.child_processes import ChildFailedError, Children, Program, end_leftovers
 from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.embedded.signals import stop_signals
 from palestra.cli.output import USAGE, CommandError

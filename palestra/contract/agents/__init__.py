@@ -22,8 +22,8 @@ from palestra.contract.agents.q_learning import DrqnParameters as DrqnParameters
 from palestra.contract.agents.q_learning import IqnParameters as IqnParameters
 from palestra.contract.agents.q_learning import RainbowParameters as RainbowParameters
 from palestra.contract.documents import Document
+from palestra.contract.free_parameters import FreeParameters
 from palestra.contract.names import NAME_PATTERN, Name
-from palestra.contract.parameters import FreeParameters
 from palestra.contract.sb3 import Sb3Parameters as Sb3Parameters
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from tests.support.records import points
-from tests.support.world import definition
+from tests.support.server_fixture import definition
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 _REPEAT = re.compile(r"<([^<>]+)\*(\d+)>")

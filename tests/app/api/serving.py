@@ -24,7 +24,7 @@ from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support.records import points, snapshot
-from tests.support.world import ALL, World, definition, make_world, principal, submission
+from tests.support.server_fixture import ALL, World, definition, make_world, principal, submission
 
 HOST = "127.0.0.1"
 ORIGIN = f"http://{HOST}"

@@ -7,10 +7,10 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from app.api.auth import NEEDS
-from app.api.body import body_model
-from app.api.limits import AccountRate, LoginRate
+from app.api.login_rate import AccountRate, LoginRate
 from app.api.openapi import need_of
 from app.api.query import dependants
+from app.api.strict_body import body_model
 from app.db.models.projects import MembershipRow
 from app.main import create_app
 from app.services.access import credentials

@@ -16,11 +16,11 @@ from palestra.client import Client
 from palestra.contract.queries import EventView
 from palestra.downloads import DownloadError
 from tests.app.api.serving import Served
+from tests.support.api_samples import RUN, page
+from tests.support.fake_http_server import Answer, running_peer
 from tests.support.listening import listening
-from tests.support.peer import Answer, running_peer
 from tests.support.records import points
-from tests.support.samples import RUN, page
-from tests.support.world import definition
+from tests.support.server_fixture import definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

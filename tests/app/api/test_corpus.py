@@ -12,7 +12,7 @@ import pytest
 from tests.app.api.corpus import Row, body_of, declaration, expand, rows
 from tests.app.api.serving import HOST, Served
 from tests.support.phrases import pydantic_phrases
-from tests.support.world import definition
+from tests.support.server_fixture import definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -6,8 +6,8 @@ import pytest
 
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
-from tests.support.storing import Storing
-from tests.support.world import World, definition
+from tests.support.artifact_store import Storing
+from tests.support.server_fixture import World, definition
 
 
 @pytest.fixture

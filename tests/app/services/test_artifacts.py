@@ -13,7 +13,7 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.resources import ArtifactView
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support import records
-from tests.support.storing import Storing, chunks, file_entry
+from tests.support.artifact_store import Storing, chunks, file_entry
 
 
 async def test_content_comes_back_as_it_was_sent(storing: Storing) -> None:

@@ -15,8 +15,8 @@ from app.services.jobs import unstored_results
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState, SnapshotState
 from palestra.contract.work_order import Adoption, Backlog
-from tests.support.storing import Storing, chunks
-from tests.support.world import pass_time
+from tests.support.artifact_store import Storing, chunks
+from tests.support.server_fixture import pass_time
 
 FULL = "The disk of the server's artifact store is full."
 

@@ -12,12 +12,12 @@ from app.services.experiments import experiments
 from app.services.jobs import jobs
 from app.services.offers import check_definition
 from palestra.contract.definition import BuiltinCode, GitCode, experiment_id, read_definition
-from palestra.contract.options import JobRequest
+from palestra.contract.job_options import JobRequest
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.work_order import Catalogue
 from tests.support import records
-from tests.support.storing import Storing
-from tests.support.world import TINY_CODE, WALK_CODE, World, catalogue, definition, submission, supervised, walking
+from tests.support.artifact_store import Storing
+from tests.support.server_fixture import TINY_CODE, WALK_CODE, World, catalogue, definition, submission, supervised, walking
 
 
 def tiny(**changes: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from app.services.jobs import dispatch_plan
 from app.services.jobs.dispatch_plan import ReadyJob
 from app.settings import SettingsError, load_settings
 from palestra.contract.states import Cause, JobState, Outcome
-from tests.support.world import World, pass_time
+from tests.support.server_fixture import World, pass_time
 
 
 @dataclass

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session as SyncSession
 from app.db.engine import EVENTS, Database, Session
 from app.db.repositories import events as rows
 from app.services.events import event_log
-from tests.support.world import World
+from tests.support.server_fixture import World
 
 overlapping = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 """SQLite has one writer: there transactions never overlap."""

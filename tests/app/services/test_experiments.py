@@ -11,7 +11,7 @@ from app.services.experiments import experiments
 from palestra.contract.definition import experiment_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
-from tests.support.world import World, definition
+from tests.support.server_fixture import World, definition
 
 
 async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(world: World) -> None:
@@ -58,7 +58,7 @@ async def test_fifty_submissions_at_once_make_one_experiment_with_each_seed_once
 async def test_the_same_document_in_another_project_is_another_experiment(world: World, database: Database) -> None:
     from app.db.models import ProjectRow, UserRow
     from palestra.contract.names import new_id
-    from tests.support.world import ALL, principal
+    from tests.support.server_fixture import ALL, principal
 
     await world.submit()
     project, user = ProjectRow(id=new_id("prj"), name="other"), UserRow(id=new_id("usr"), name="carl")
@@ -243,8 +243,8 @@ def test_upgrading_twice_changes_nothing(database_url: str) -> None:
 def test_a_newer_schema_is_refused(database_url: str) -> None:
     from sqlalchemy import text
 
-    from app.db.check import DatabaseStartError
     from app.db.migrate import _connection
+    from app.db.startup_check import DatabaseStartError
 
     with _connection(database_url) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))

@@ -10,8 +10,8 @@ from app.services.workers import workers
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import Failure
-from tests.support.storing import Storing
-from tests.support.world import World, catalogue, definition
+from tests.support.artifact_store import Storing
+from tests.support.server_fixture import World, catalogue, definition
 
 EVALUATE = {
     "snapshot": "newest",

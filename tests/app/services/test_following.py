@@ -9,20 +9,20 @@ import pytest
 from app.daemons.dispatcher import Dispatcher
 from app.db.engine import Database
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError
-from app.metrics import records as metrics
+from app.metrics import sort_records as metrics
 from app.services.attempts import continuous_evaluation
 from app.services.curves import curves, series
 from app.services.jobs.dispatch_plan import ReadyJob
 from app.services.runs import evaluations
+from palestra.contract.job_options import JobOptions, JobRequest
 from palestra.contract.names import EvaluationSource, Schedule, new_id
-from palestra.contract.options import JobOptions, JobRequest
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.resources import EvaluationView
 from palestra.contract.states import Cause, JobState, Order, Outcome, RunState
 from palestra.contract.work_order import FollowAnswer, FollowRequest
 from tests.support import records
-from tests.support.storing import Storing
-from tests.support.world import World, definition
+from tests.support.artifact_store import Storing
+from tests.support.server_fixture import World, definition
 
 SLOT = 5
 

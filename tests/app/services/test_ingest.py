@@ -22,7 +22,7 @@ from app.services.telemetry.group_commit import Intake
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
 from tests.support.records import Json, delivery
-from tests.support.world import World
+from tests.support.server_fixture import World
 
 
 @dataclass

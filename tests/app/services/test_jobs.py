@@ -7,7 +7,7 @@ from app.db.repositories import audit
 from app.domain.errors import ConflictError, NotFoundError
 from app.services.events import event_log
 from palestra.contract.states import Cause, JobState, Outcome, RunState
-from tests.support.world import World
+from tests.support.server_fixture import World
 
 
 @pytest.fixture

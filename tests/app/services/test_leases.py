@@ -10,7 +10,7 @@ from app.services.attempts import endings
 from palestra.contract.names import Schedule
 from palestra.contract.states import AttemptState, Cause, JobState, Order, Outcome, ResumeQuality, RunState
 from palestra.contract.work_order import AttemptReport, Failure
-from tests.support.world import World, pass_time
+from tests.support.server_fixture import World, pass_time
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from app.services.telemetry import batches
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
 from tests.support.records import delivery
-from tests.support.world import World
+from tests.support.server_fixture import World
 
 
 @contextlib.asynccontextmanager

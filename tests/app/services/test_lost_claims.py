@@ -11,8 +11,8 @@ from app.services.workers import workers
 from palestra.contract.names import Schedule
 from palestra.contract.states import AttemptState, Cause, JobState
 from palestra.contract.work_order import ClaimAnswer
-from tests.support.storing import Storing
-from tests.support.world import World, pass_time
+from tests.support.artifact_store import Storing
+from tests.support.server_fixture import World, pass_time
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 
 from app.db.models.experiments import RunRow
 from app.services.jobs.jobs import packs_of
+from palestra.contract.job_options import JobOptions, Resources
 from palestra.contract.names import Schedule
-from palestra.contract.options import JobOptions, Resources
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure, RunEnd
-from tests.support.world import World, definition
+from tests.support.server_fixture import World, definition
 
 
 def ended(run_id: str, outcome: Outcome, cause: Cause, failure: Failure | None = None) -> RunEnd:

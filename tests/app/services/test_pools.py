@@ -5,7 +5,7 @@ import pytest
 from app.domain.errors import InvalidError
 from palestra.contract.names import Schedule
 from palestra.contract.states import JobState
-from tests.support.world import World, pass_time
+from tests.support.server_fixture import World, pass_time
 
 
 async def test_the_default_pool_is_there_before_any_worker(world: World) -> None:

@@ -9,8 +9,8 @@ from app.domain.errors import ConflictError, NotFoundError
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
-from tests.support.storing import Storing
-from tests.support.world import TINY_CODE, WALK_CODE, World, catalogue, definition, walking
+from tests.support.artifact_store import Storing
+from tests.support.server_fixture import TINY_CODE, WALK_CODE, World, catalogue, definition, walking
 
 OPTIONS = {
     "priority": 7,

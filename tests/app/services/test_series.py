@@ -11,10 +11,10 @@ from palestra.contract.queries import GridGroup, SeriesQuery
 from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
+from tests.support.artifact_store import Storing
 from tests.support.records import Json
-from tests.support.storing import Storing
+from tests.support.server_fixture import World, definition, supervised
 from tests.support.training import evaluations, train
-from tests.support.world import World, definition, supervised
 
 
 def judged(run_id: str, env_step: int, success_rate: float | None, **changes: str) -> Json:

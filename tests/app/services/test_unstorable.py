@@ -13,8 +13,8 @@ from app.domain.errors import DomainError, ForbiddenError, InvalidError, Unavail
 from app.services.telemetry.group_commit import Intake
 from palestra.contract.names import MAX_STEP, new_id
 from tests.support import records
+from tests.support.artifact_store import Storing, file_entry
 from tests.support.records import Json, delivery
-from tests.support.storing import Storing, file_entry
 
 FILE = file_entry("weights", b"1234")
 

@@ -9,7 +9,7 @@ from app.services.workers import workers
 from palestra.contract.names import Scope
 from palestra.contract.states import JobState
 from palestra.contract.work_order import Claim, RegistrationAnswer, WorkerHeartbeat
-from tests.support.world import World, pass_time
+from tests.support.server_fixture import World, pass_time
 
 NUMBER, OTHER = "1" * 64, "2" * 64
 

@@ -16,8 +16,8 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import WorkOrder
 from tests.support import records
-from tests.support.storing import Storing, file_entry
-from tests.support.world import World
+from tests.support.artifact_store import Storing, file_entry
+from tests.support.server_fixture import World
 
 EVALUATION_SLOT = 5
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from palestra.cli.main import main
-from tests.support import samples
-from tests.support.peer import Peer, running_peer
+from tests.support import api_samples
+from tests.support.fake_http_server import Peer, running_peer
 
 Run = Callable[..., tuple[int, str, str]]
-DOCUMENT = json.dumps({"definition": samples.definition(), "options": {"seeds": [0]}})
+DOCUMENT = json.dumps({"definition": api_samples.definition(), "options": {"seeds": [0]}})
 
 
 @pytest.fixture

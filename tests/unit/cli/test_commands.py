@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from palestra.cli.connect import logins_path
+from palestra.cli.server_address import logins_path
 from palestra.contract.work_order import Catalogue
-from tests.support import samples
-from tests.support.peer import Answer, Peer, problem
-from tests.support.samples import JOB, RUN
-from tests.support.world import walking
+from tests.support import api_samples
+from tests.support.api_samples import JOB, RUN
+from tests.support.fake_http_server import Answer, Peer, problem
+from tests.support.server_fixture import walking
 
 Run = Callable[..., tuple[int, str, str]]
-DOCUMENT = json.dumps({"definition": samples.definition(), "options": {"seeds": [0]}})
+DOCUMENT = json.dumps({"definition": api_samples.definition(), "options": {"seeds": [0]}})
 
 
 def test_submit(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()), Answer(200, samples.experiment()))
+    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()), Answer(200, api_samples.experiment()))
     code, out, _ = palestra("submit", "x.yaml", "--seeds", "0-2", "--pool", "gpu", "--priority", "5")
     assert (code, "new experiment  sample-0123456789abcdef" in out) == (0, True)
     sent = peer.asked[0].body
@@ -43,57 +43,57 @@ def test_the_option_code_is_refused_with_the_way_that_works(peer: Peer, palestra
 def test_submit_prints_warnings(peer: Peer, palestra: Run) -> None:
     """Line 15.26: beside the output, so that programs still read JSON."""
     told = {"code": "no_updates", "pointer": "/definition/agent/learning_starts", "message": "no update is made"}
-    peer.on("POST", "/experiments", Answer(201, samples.experiment(warnings=[told])))
+    peer.on("POST", "/experiments", Answer(201, api_samples.experiment(warnings=[told])))
     code, out, err = palestra("submit", "x.yaml", "--no-provenance", "--json")
     assert (code, json.loads(out)["warnings"]) == (0, [told])
     assert "warning: definition.agent.learning_starts: no update is made" in " ".join(err.split())
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     assert palestra("submit", "x.yaml", "--no-provenance")[2] == ""
 
 
 @pytest.mark.parametrize(("state", "expected"), [("succeeded", 0), ("failed", 1)])
 def test_submit_and_watch(peer: Peer, palestra: Run, state: str, expected: int) -> None:
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
-    done = samples.run(state=state, latest_evaluation=samples.evaluation(481.0))
-    peer.on("GET", "/runs", Answer(200, samples.page(samples.run())), Answer(200, samples.page(done)))
+    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
+    done = api_samples.run(state=state, latest_evaluation=api_samples.evaluation(481.0))
+    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run())), Answer(200, api_samples.page(done)))
     code, out, _ = palestra("submit", "x.yaml", "--watch")
     assert code == expected
     assert "evaluation 481.0 ± 1.0" in out
 
 
 def test_watch_shows_the_metrics_of_a_supervised_run(peer: Peer, palestra: Run) -> None:
-    evaluated = samples.evaluation(-0.25, metrics={"loss": 0.25, "accuracy": 0.9375})
-    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(state="succeeded", latest_evaluation=evaluated))))
+    evaluated = api_samples.evaluation(-0.25, metrics={"loss": 0.25, "accuracy": 0.9375})
+    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(state="succeeded", latest_evaluation=evaluated))))
     code, out, _ = palestra("watch", "sample-0123456789abcdef")
     assert code == 0
     assert "accuracy 0.9375  loss 0.2500" in out
 
 
 def test_one_episode_has_no_spread(peer: Peer, palestra: Run) -> None:
-    only = samples.evaluation(481.0, episodes=1, stdev=0.0)
-    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(state="succeeded", latest_evaluation=only))))
+    only = api_samples.evaluation(481.0, episodes=1, stdev=0.0)
+    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(state="succeeded", latest_evaluation=only))))
     out = palestra("watch", "sample-0123456789abcdef")[1]
     assert "evaluation 481.0" in out
     assert "±" not in out
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="succeeded")))
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(only)))
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(only)))
     row = palestra("evaluate", RUN, "--wait", "--episodes", "1")[1].splitlines()[-1].split()
     assert row == ["500", "1", "481.0", "-", "480.0", "481.0", "482.0"]
 
 
 def test_odd_file_names_are_taken_literally(peer: Peer, palestra: Run, tmp_path: Path) -> None:
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     for name in ("name; rm -rf ~", "-x.yaml", "*.yaml"):
         (tmp_path / name).write_text(DOCUMENT)
         assert palestra("submit", "--no-provenance", "--", name)[0] == 0
 
 
 def test_lists(peer: Peer, palestra: Run) -> None:
-    peer.on("GET", "/experiments", Answer(200, samples.page(samples.experiment(id="[bold]x"))))
-    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(latest_evaluation=samples.evaluation()))))
-    peer.on("GET", "/jobs", Answer(200, samples.page(samples.job(waiting="no free slot"))))
-    peer.on("GET", "/workers", Answer(200, samples.page()))
+    peer.on("GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment(id="[bold]x"))))
+    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(latest_evaluation=api_samples.evaluation()))))
+    peer.on("GET", "/jobs", Answer(200, api_samples.page(api_samples.job(waiting="no free slot"))))
+    peer.on("GET", "/workers", Answer(200, api_samples.page()))
     assert "[bold]x" in palestra("experiments")[1]
     assert "480.0" in palestra("runs", "exp")[1]
     assert "no free slot" in palestra("jobs", RUN)[1]
@@ -105,8 +105,8 @@ def test_lists(peer: Peer, palestra: Run) -> None:
 
 def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: Run) -> None:
     """Line 15.17."""
-    worker = samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
-    peer.on("GET", "/workers", Answer(200, samples.page(worker)))
+    worker = api_samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
+    peer.on("GET", "/workers", Answer(200, api_samples.page(worker)))
     peer.on("POST", f"/workers/{worker['id']}:forget", Answer(200, worker))
     code, out, _ = palestra("forget-worker", "gpu-1")
     assert (code, out) == (0, "gpu-1 can be enrolled again\n")
@@ -118,20 +118,20 @@ def test_a_worker_is_forgotten_by_its_name(peer: Peer, palestra: Run) -> None:
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
 def test_control_of_a_job(peer: Peer, palestra: Run, verb: str) -> None:
-    peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, samples.job(state="paused")))
+    peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="paused")))
     code, out, _ = palestra(verb, JOB, "--reason", "why", "--json")
     assert (code, json.loads(out)[0]["state"]) == (0, "paused")
     assert peer.asked[0].body == {"reason": "why"}
 
 
 def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: Run) -> None:
-    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()))
-    peer.on("GET", "/experiments/exp", Answer(200, samples.experiment()))
-    ended, evaluation = samples.job(id="job_a", state="succeeded"), samples.job(id="job_b", schedule="evaluate")
-    peer.on("GET", "/jobs", Answer(200, samples.page(samples.job(), ended, evaluation)))
+    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
+    peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
+    ended, evaluation = api_samples.job(id="job_a", state="succeeded"), api_samples.job(id="job_b", schedule="evaluate")
+    peer.on("GET", "/jobs", Answer(200, api_samples.page(api_samples.job(), ended, evaluation)))
     for name in (JOB, "job_b"):
-        peer.on("POST", f"/jobs/{name}:pause", Answer(200, samples.job(id=name)))
-        peer.on("POST", f"/jobs/{name}:cancel", Answer(200, samples.job(id=name)))
+        peer.on("POST", f"/jobs/{name}:pause", Answer(200, api_samples.job(id=name)))
+        peer.on("POST", f"/jobs/{name}:cancel", Answer(200, api_samples.job(id=name)))
     palestra("pause", RUN)
     palestra("cancel", "exp")
     assert [asked.path.rpartition("/")[2] for asked in peer.asked if asked.method == "POST"] == [
@@ -144,9 +144,9 @@ def test_control_of_a_run_and_of_an_experiment(peer: Peer, palestra: Run) -> Non
 
 
 def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(peer: Peer, palestra: Run) -> None:
-    packed = samples.job(run_ids=[RUN, "run_b", "run_c"])
-    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()))
-    peer.on("GET", "/jobs", Answer(200, samples.page(packed)))
+    packed = api_samples.job(run_ids=[RUN, "run_b", "run_c"])
+    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
+    peer.on("GET", "/jobs", Answer(200, api_samples.page(packed)))
     peer.on("POST", f"/jobs/{JOB}:cancel", Answer(200, packed))
     assert f"this was done to all 3 runs of {JOB}" in " ".join(palestra("cancel", RUN)[1].split())
     assert "runs of" not in palestra("cancel", JOB)[1]
@@ -154,11 +154,11 @@ def test_control_of_a_run_says_what_it_does_to_the_others_of_its_pack(peer: Peer
 
 def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: Run) -> None:
     """Line 15.24: the first 409, of a job that had just ended, kept the command from all the others."""
-    peer.on("GET", "/experiments/exp", Answer(200, samples.experiment()))
-    peer.on("GET", "/jobs", Answer(200, samples.page(*(samples.job(id=name) for name in ("job_a", "job_b", "job_c")))))
-    peer.on("POST", "/jobs/job_a:cancel", Answer(200, samples.job(id="job_a", state="cancelling")))
+    peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
+    peer.on("GET", "/jobs", Answer(200, api_samples.page(*(api_samples.job(id=name) for name in ("job_a", "job_b", "job_c")))))
+    peer.on("POST", "/jobs/job_a:cancel", Answer(200, api_samples.job(id="job_a", state="cancelling")))
     peer.on("POST", "/jobs/job_b:cancel", Answer(409, problem(409, "already_final", "The job has already succeeded.")))
-    peer.on("POST", "/jobs/job_c:cancel", Answer(200, samples.job(id="job_c", state="cancelled")))
+    peer.on("POST", "/jobs/job_c:cancel", Answer(200, api_samples.job(id="job_c", state="cancelled")))
     code, out, err = palestra("cancel", "exp", "--json")
     assert [(job["id"], job["state"]) for job in json.loads(out)] == [("job_a", "cancelling"), ("job_c", "cancelled")]
     assert (code, err) == (1, "palestra: 1 of 3 jobs were not cancelled:\n  job_b: The job has already succeeded.\n")
@@ -166,8 +166,8 @@ def test_cancel_of_an_experiment_goes_on_behind_a_refusal(peer: Peer, palestra: 
 
 def test_archive_and_unarchive(peer: Peer, palestra: Run) -> None:
     """Line 15.24: archive was final, and no command did it."""
-    peer.on("POST", "/experiments/exp:archive", Answer(200, samples.experiment(archived_at=samples.NOW)))
-    peer.on("POST", "/experiments/exp:unarchive", Answer(200, samples.experiment()))
+    peer.on("POST", "/experiments/exp:archive", Answer(200, api_samples.experiment(archived_at=api_samples.NOW)))
+    peer.on("POST", "/experiments/exp:unarchive", Answer(200, api_samples.experiment()))
     assert palestra("archive", "exp")[1] == "archived  sample-0123456789abcdef\n"
     assert palestra("unarchive", "exp")[1] == "back in lists  sample-0123456789abcdef\n"
     assert json.loads(palestra("unarchive", "exp", "--json")[1])["archived_at"] is None
@@ -179,9 +179,9 @@ def test_cancel_of_a_finished_job_says_so(peer: Peer, palestra: Run) -> None:
 
 
 def test_evaluate(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="succeeded")))
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation(477.0))))
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(api_samples.evaluation(477.0))))
     assert JOB in palestra("evaluate", RUN)[1]
     code, out, _ = palestra("evaluate", RUN, "--wait", "--json", "--episodes", "5", "--seed", "3")
     assert (code, json.loads(out)["mean"]) == (0, 477.0)
@@ -189,10 +189,10 @@ def test_evaluate(peer: Peer, palestra: Run) -> None:
 
 
 def test_evaluate_follows_a_training(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued", schedule="continuous_eval")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="succeeded")))
-    made = [samples.evaluation(mean, env_step=step) for step, mean in ((900, 9.0), (300, 3.0))]
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(*made)))
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued", schedule="continuous_eval")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
+    made = [api_samples.evaluation(mean, env_step=step) for step, mean in ((900, 9.0), (300, 3.0))]
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(*made)))
     code, out, _ = palestra("evaluate", RUN, "--follow", "--throttle", "2", "--wait", "--json")
     assert (code, [row["mean"] for row in json.loads(out)]) == (0, [3.0, 9.0])
     assert (peer.asked[0].body["schedule"], peer.asked[0].body["evaluate"]["throttle_seconds"]) == ("continuous_eval", 2)
@@ -216,15 +216,15 @@ def test_options_of_evaluate_that_do_not_go_together(peer: Peer, palestra: Run, 
 
 
 def test_test(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued", schedule="test")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="succeeded")))
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation(12.0, source="test"))))
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued", schedule="test")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(api_samples.evaluation(12.0, source="test"))))
     assert "12.0" in palestra("test", RUN, "--wait")[1]
     assert peer.asked[0].body["schedule"] == "test"
 
 
 def test_submit_with_a_schedule(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     assert palestra("submit", "x.yaml", "--schedule", "continuous_train_and_evaluate", "--no-provenance")[0] == 0
     assert peer.asked[0].body["options"]["schedule"] == "continuous_train_and_evaluate"
     code, _, err = palestra("submit", "x.yaml", "--schedule", "continuous_eval")
@@ -233,8 +233,8 @@ def test_submit_with_a_schedule(peer: Peer, palestra: Run) -> None:
 
 
 def test_a_failed_evaluation_is_a_failure(peer: Peer, palestra: Run) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
-    failed = samples.job(state="failed", failure={"message": "The snapshot is gone."})
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
+    failed = api_samples.job(state="failed", failure={"message": "The snapshot is gone."})
     peer.on("GET", f"/jobs/{JOB}", Answer(200, failed))
     code, _, err = palestra("evaluate", RUN, "--wait")
     assert (code, "The snapshot is gone." in err) == (1, True)
@@ -260,14 +260,14 @@ def test_logs(peer: Peer, palestra: Run) -> None:
 def test_logs_follow_until_the_run_ended(peer: Peer, palestra: Run) -> None:
     pieces = [_log(1, "a", complete=True), _log(2, "b", complete=True), _log(3, complete=True)]
     peer.on("GET", f"/runs/{RUN}/log", *(Answer(200, piece) for piece in pieces))
-    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()), Answer(200, samples.run_detail(state="failed")))
+    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()), Answer(200, api_samples.run_detail(state="failed")))
     _, out, _ = palestra("logs", RUN, "--follow", "--json")
     assert [json.loads(line)["text"] for line in out.splitlines()] == ["a", "b"]
 
 
 def test_watch_of_a_run_shows_its_experiment(peer: Peer, palestra: Run) -> None:
-    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()))
-    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(state="succeeded"))))
+    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
+    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(state="succeeded"))))
     code, out, _ = palestra("watch", RUN, "--json")
     assert (code, json.loads(out)["state"]) == (0, "succeeded")
     assert peer.asked[1].query["experiment"] == "sample-0123456789abcdef"
@@ -283,8 +283,8 @@ def test_login_keeps_the_token_for_this_user_only(peer: Peer, palestra: Run, mon
     token = tmp_path / "token"
     token.touch(mode=0o600)
     token.write_text("plr_kept\n")
-    peer.on("GET", "/session", Answer(200, samples.session()))
-    peer.on("GET", "/runs", Answer(200, samples.page()))
+    peer.on("GET", "/session", Answer(200, api_samples.session()))
+    peer.on("GET", "/runs", Answer(200, api_samples.page()))
     assert palestra("login", peer.url, "--token-file", str(token))[0] == 0
     assert logins_path().stat().st_mode & 0o077 == 0
     monkeypatch.delenv("PALESTRA_SERVER")
@@ -305,7 +305,7 @@ def test_a_refused_login_keeps_nothing(peer: Peer, palestra: Run, monkeypatch: p
 def test_a_token_file_that_others_may_read_is_pointed_out(peer: Peer, palestra: Run, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("plr_x")
     (tmp_path / "token").chmod(0o644)
-    peer.on("GET", "/runs", Answer(200, samples.page()))
+    peer.on("GET", "/runs", Answer(200, api_samples.page()))
     code, _, err = palestra("runs", "--token-file", str(tmp_path / "token"))
     assert (code, "chmod 600" in err) == (0, True)
 
@@ -327,7 +327,7 @@ def test_the_embedded_palestra_of_this_directory_is_found(
     (tmp_path / ".palestra" / "tokens" / "user").write_text("plr_embedded")
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
-    peer.on("GET", "/runs", Answer(200, samples.page()))
+    peer.on("GET", "/runs", Answer(200, api_samples.page()))
     assert palestra("runs")[0] == 0
     assert peer.asked[-1].headers["authorization"] == "Bearer plr_embedded"
 
@@ -374,8 +374,8 @@ def test_a_fault_of_ours_is_one_sentence(palestra: Run, monkeypatch: pytest.Monk
 
 def test_export(peer: Peer, palestra: Run) -> None:
     """Line 15.9: formats and the pool reach the server; what is no format is refused here."""
-    done = samples.job(schedule="export", state="succeeded")
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(schedule="export", state="queued")))
+    done = api_samples.job(schedule="export", state="succeeded")
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(schedule="export", state="queued")))
     peer.on("GET", f"/jobs/{JOB}", Answer(200, done))
     assert palestra("export", RUN)[:2] == (0, f"queued  {JOB}\n")
     assert (peer.asked[0].body["evaluate"]["formats"], peer.asked[0].body["pool"]) == (None, None)
@@ -398,7 +398,7 @@ def test_formats_that_are_none(palestra: Run, formats: tuple[str, ...], sentence
 
 def test_retry(peer: Peer, palestra: Run) -> None:
     """Line 15.8."""
-    peer.on("POST", f"/runs/{RUN}:retry", Answer(201, samples.job(state="queued")))
+    peer.on("POST", f"/runs/{RUN}:retry", Answer(201, api_samples.job(state="queued")))
     assert palestra("retry", RUN)[:2] == (0, f"queued  {JOB}\n")
     assert peer.asked[0].body == {"origin": "newest", "allow_code_change": False, "reason": ""}
     code, out, _ = palestra("retry", RUN, "--from", "start", "--allow-code-change", "--reason", "why", "--json")
@@ -410,7 +410,7 @@ def test_retry(peer: Peer, palestra: Run) -> None:
 def test_resume_with_other_code(peer: Peer, palestra: Run) -> None:
     """Line 15.8."""
     refusal = problem(409, "code_changed", "The experiment was made with tiny 1.0.")
-    peer.on("POST", f"/jobs/{JOB}:resume", Answer(409, refusal), Answer(200, samples.job(state="queued")))
+    peer.on("POST", f"/jobs/{JOB}:resume", Answer(409, refusal), Answer(200, api_samples.job(state="queued")))
     code, _, err = palestra("resume", JOB)
     assert (code, "made with tiny 1.0" in err) == (1, True)
     assert palestra("resume", JOB, "--allow-code-change")[0] == 0

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import samples
-from tests.support.peer import Answer, Asked, Peer, running_peer
-from tests.support.samples import RUN
+from tests.support import api_samples
+from tests.support.api_samples import RUN
+from tests.support.fake_http_server import Answer, Asked, Peer, running_peer
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def start(peer: Peer, tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_is_130(peer: Peer, tmp_path: Path, presses: int) -> None:
-    peer.on("GET", "/runs", Answer(200, samples.page(samples.run())))
+    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run())))
     process = start(peer, tmp_path, "watch", "exp")
     assert process.stdout is not None
     process.stdout.readline()
@@ -56,7 +56,7 @@ def test_a_broken_pipe_is_141(peer: Peer, tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_breaks_under_json(peer: Peer, tmp_path: Path) -> None:
-    peer.on("GET", "/runs", Answer(200, samples.page(*(samples.run(id=samples.numbered("run", n)) for n in range(300)))))
+    peer.on("GET", "/runs", Answer(200, api_samples.page(*(api_samples.run(id=api_samples.numbered("run", n)) for n in range(300)))))
     process = start(peer, tmp_path, "runs", "--json", "--limit", "300")
     with process:
         assert process.stdout is not None

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support import samples
-from tests.support.peer import Answer, Peer
-from tests.support.samples import JOB, RUN
+from tests.support import api_samples
+from tests.support.api_samples import JOB, RUN
+from tests.support.fake_http_server import Answer, Peer
 
 Run = Callable[..., tuple[int, str, str]]
 FELL = {"message": "ValueError: the robot \x1b[31mfell over\nand again", "exception": "ValueError", "traceback": "Traceback\n  boom"}
@@ -18,24 +18,25 @@ FELL = {"message": "ValueError: the robot \x1b[31mfell over\nand again", "except
 
 def _stored(name: str, content: bytes, number: int = 1, **changes: Any) -> dict[str, Any]:
     file = {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    owner = {"run_id": RUN, "attempt_id": samples.numbered("att", 1), "snapshot_id": None, "created_at": samples.NOW}
-    return {"id": samples.numbered("art", number), "kind": "export", "stored": True, **owner, **file, **changes}
+    owner = {"run_id": RUN, "attempt_id": api_samples.numbered("att", 1), "snapshot_id": None, "created_at": api_samples.NOW}
+    return {"id": api_samples.numbered("art", number), "kind": "export", "stored": True, **owner, **file, **changes}
 
 
 def _snapshot(name: str, **changes: Any) -> dict[str, Any]:
     marks = {"best": False, "newest": False, "superseded": False, "score": 5.0, "resume_exact": True, "files": [], "size": 4}
-    at = {"env_step": 500, "update": 5, "episode": 7, "fence": 1, "reason": "periodic", "state": "verified", "created_at": samples.NOW}
-    return {"id": name, "run_id": RUN, "attempt_id": samples.numbered("att", 1), **marks, **at, **changes}
+    at = {"env_step": 500, "update": 5, "episode": 7, "fence": 1, "reason": "periodic", "state": "verified", "created_at": api_samples.NOW}
+    return {"id": name, "run_id": RUN, "attempt_id": api_samples.numbered("att", 1), **marks, **at, **changes}
 
 
 def test_watching_ends_with_the_reasons_of_failed_runs(peer: Peer, palestra: Run) -> None:
     """Line 15.22: `submit --watch` ended with exit code 1 and not a word on why."""
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     failed = [
-        samples.run(id=samples.numbered("run", seed), seed=seed, state="failed", cause="user_exception", failure=FELL) for seed in (0, 1)
+        api_samples.run(id=api_samples.numbered("run", seed), seed=seed, state="failed", cause="user_exception", failure=FELL)
+        for seed in (0, 1)
     ]
-    other = samples.run(id=samples.numbered("run", 2), seed=2, state="failed", cause="diverged", failure={"message": "NaN"})
-    peer.on("GET", "/runs", Answer(200, samples.page(*failed, other, samples.run(seed=3, state="cancelled", cause="user"))))
+    other = api_samples.run(id=api_samples.numbered("run", 2), seed=2, state="failed", cause="diverged", failure={"message": "NaN"})
+    peer.on("GET", "/runs", Answer(200, api_samples.page(*failed, other, api_samples.run(seed=3, state="cancelled", cause="user"))))
     code, out, _ = palestra("submit", "x.yaml", "--watch")
     assert code == 1
     text = " ".join(out.split())
@@ -52,8 +53,8 @@ def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
     peer: Peer, palestra: Run, states: tuple[str, ...], expected: int
 ) -> None:
     """Line 15.22: both were exit code 1."""
-    runs = [samples.run(id=samples.numbered("run", seed), seed=seed, state=state) for seed, state in enumerate(states)]
-    peer.on("GET", "/runs", Answer(200, samples.page(*runs)))
+    runs = [api_samples.run(id=api_samples.numbered("run", seed), seed=seed, state=state) for seed, state in enumerate(states)]
+    peer.on("GET", "/runs", Answer(200, api_samples.page(*runs)))
     assert palestra("watch", "exp")[0] == expected
     assert "3 cancelled" in palestra("--help")[1]
 
@@ -61,10 +62,10 @@ def test_the_exit_code_of_watch_tells_a_failure_from_a_cancellation(
 def test_lists_say_why(peer: Peer, palestra: Run) -> None:
     """Line 15.22: `runs`, `jobs` and `experiments` never said why."""
     why = {"state": "failed", "cause": "user_exception", "failure": FELL}
-    peer.on("GET", "/runs", Answer(200, samples.page(samples.run(**why))))
-    peer.on("GET", "/jobs", Answer(200, samples.page(samples.job(**why), samples.job(state="failed", cause="no_result"))))
+    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(**why))))
+    peer.on("GET", "/jobs", Answer(200, api_samples.page(api_samples.job(**why), api_samples.job(state="failed", cause="no_result"))))
     count = {"cause": "user_exception", "message": "x" * 500, "runs": 2, "run_id": RUN}
-    peer.on("GET", "/experiments", Answer(200, samples.page(samples.experiment(runs={"failed": 2, "queued": 1}, failures=[count]))))
+    peer.on("GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment(runs={"failed": 2, "queued": 1}, failures=[count]))))
     for command in ("runs", "jobs"):
         out = palestra(command)[1]
         assert "user_exception: ValueError: the robot \ufffd[31mfell over" in out
@@ -78,15 +79,15 @@ def test_lists_say_why(peer: Peer, palestra: Run) -> None:
 
 def test_waiting_for_a_cancelled_job_is_exit_code_3(peer: Peer, palestra: Run) -> None:
     """Line 15.22: exit codes tell a failure from a cancellation."""
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(state="queued")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job(state="cancelled", cause="user")))
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="cancelled", cause="user")))
     assert palestra("evaluate", RUN, "--wait") == (3, "", f"palestra: {JOB} cancelled: user\n")
 
 
 def test_show(peer: Peer, palestra: Run) -> None:
     """Line 15.22: no command showed one run with all that belongs to it."""
     attempt = {
-        "id": samples.numbered("att", 1),
+        "id": api_samples.numbered("att", 1),
         "job_id": JOB,
         "number": 1,
         "worker_id": "w",
@@ -99,15 +100,15 @@ def test_show(peer: Peer, palestra: Run) -> None:
         "fences": {RUN: 1},
         "resumed_from": {RUN: "snp_old"},
         "resume_quality": "exact",
-        "started_at": samples.NOW,
+        "started_at": api_samples.NOW,
         "ended_at": None,
         "acked_seq": 3,
     }
-    failed = samples.run_detail(state="failed", cause="user_exception", failure=FELL, attempts=[attempt], jobs=[samples.job()])
+    failed = api_samples.run_detail(state="failed", cause="user_exception", failure=FELL, attempts=[attempt], jobs=[api_samples.job()])
     peer.on("GET", f"/runs/{RUN}", Answer(200, failed))
-    peer.on("GET", f"/runs/{RUN}/snapshots", Answer(200, samples.page(_snapshot("snp_a", newest=True), _snapshot("snp_b", best=True))))
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation(481.0, episodes=1))))
-    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, samples.page(_stored("policy.pt2", b"program"))))
+    peer.on("GET", f"/runs/{RUN}/snapshots", Answer(200, api_samples.page(_snapshot("snp_a", newest=True), _snapshot("snp_b", best=True))))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(api_samples.evaluation(481.0, episodes=1))))
+    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, api_samples.page(_stored("policy.pt2", b"program"))))
     code, out, _ = palestra("show", RUN)
     assert code == 0
     for words in ("ValueError: the robot", "    boom", "box-1", "snp_old", "snp_a", "best", "481.0", "policy.pt2", JOB, "500 env_steps"):
@@ -122,7 +123,7 @@ def test_show(peer: Peer, palestra: Run) -> None:
 
 def test_artifacts(peer: Peer, palestra: Run) -> None:
     """Line 15.23: no command listed what a run left."""
-    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, samples.page(_stored("policy.pt2", b"program", stored=False))))
+    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, api_samples.page(_stored("policy.pt2", b"program", stored=False))))
     code, out, _ = palestra("artifacts", RUN, "--kind", "export")
     assert (code, "policy.pt2" in out, "not yet" in out) == (0, True, True)
     assert peer.asked[0].query["kind"] == "export"
@@ -132,21 +133,21 @@ def test_artifacts(peer: Peer, palestra: Run) -> None:
 
 def test_download(peer: Peer, palestra: Run, tmp_path: Path) -> None:
     """Line 15.23: a snapshot, an export or one file, into a directory named like the run."""
-    best = {**_stored("weights.bin", b"1234", 2), "artifact_id": samples.numbered("art", 2)}
+    best = {**_stored("weights.bin", b"1234", 2), "artifact_id": api_samples.numbered("art", 2)}
     file = {name: best[name] for name in ("name", "size", "sha256", "artifact_id")}
     peer.on(
         "GET",
         f"/runs/{RUN}/snapshots",
-        Answer(200, samples.page(_snapshot("snp_a", newest=True), _snapshot("snp_b", best=True, files=[file]))),
+        Answer(200, api_samples.page(_snapshot("snp_a", newest=True), _snapshot("snp_b", best=True, files=[file]))),
     )
-    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, samples.page(_stored("policy.pt2", b"program"))))
-    peer.on("GET", f"/artifacts/{samples.numbered('art', 1)}/content", Answer(200, raw=b"program"))
-    peer.on("GET", f"/artifacts/{samples.numbered('art', 1)}", Answer(200, _stored("policy.pt2", b"program")))
-    peer.on("GET", f"/artifacts/{samples.numbered('art', 2)}/content", Answer(200, raw=b"1234"))
+    peer.on("GET", f"/runs/{RUN}/artifacts", Answer(200, api_samples.page(_stored("policy.pt2", b"program"))))
+    peer.on("GET", f"/artifacts/{api_samples.numbered('art', 1)}/content", Answer(200, raw=b"program"))
+    peer.on("GET", f"/artifacts/{api_samples.numbered('art', 1)}", Answer(200, _stored("policy.pt2", b"program")))
+    peer.on("GET", f"/artifacts/{api_samples.numbered('art', 2)}/content", Answer(200, raw=b"1234"))
     assert palestra("download", RUN) == (0, f"{RUN}/snp_b\n", "")
     assert (tmp_path / RUN / "snp_b" / "weights.bin").read_bytes() == b"1234"
     assert palestra("download", RUN, "--export", "program", "--output", "there")[1] == "there/policy.pt2\n"
-    code, out, _ = palestra("download", RUN, "--artifact", samples.numbered("art", 1), "--output", "there", "--json")
+    code, out, _ = palestra("download", RUN, "--artifact", api_samples.numbered("art", 1), "--output", "there", "--json")
     assert (code, json.loads(out)) == (0, {"paths": [str(tmp_path / "there" / "policy.pt2")]})
     code, _, err = palestra("download", RUN, "--snapshot", "snp_c")
     assert (code, "snp_a, snp_b" in err) == (1, True)

@@ -10,13 +10,13 @@ from palestra import errors
 from palestra.client import Client
 from palestra.contract.definition import Definition, read_definition
 from palestra.contract.documents import canonical_json
+from palestra.contract.job_options import EvaluateOptions, JobOptions
 from palestra.contract.names import EvaluationSource
-from palestra.contract.options import EvaluateOptions, JobOptions
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.states import JobState, RunState
-from tests.support import samples
-from tests.support.peer import Answer, Peer, problem, running_peer
-from tests.support.samples import JOB, RUN
+from tests.support import api_samples
+from tests.support.api_samples import JOB, RUN
+from tests.support.fake_http_server import Answer, Peer, problem, running_peer
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def client(peer: Peer) -> Iterator[Client]:
 
 
 def definition() -> Definition:
-    return read_definition(canonical_json(samples.definition()))
+    return read_definition(canonical_json(api_samples.definition()))
 
 
 def test_the_package_exports_the_client() -> None:
@@ -43,7 +43,7 @@ def test_the_package_exports_the_client() -> None:
 
 
 def test_submit_sends_the_whole_document_with_a_key(peer: Peer, client: Client) -> None:
-    peer.on("POST", "/experiments", Answer(201, samples.experiment()))
+    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
     made = client.submit(definition(), JobOptions(seeds=(0, 1)), provenance={"command": "x"})
     (asked,) = peer.asked
     assert made.id == "sample-0123456789abcdef"
@@ -56,15 +56,15 @@ def test_submit_sends_the_whole_document_with_a_key(peer: Peer, client: Client) 
 
 @pytest.mark.parametrize(("status", "created"), [(201, True), (200, False)])
 def test_submit_document_tells_new_from_known(peer: Peer, client: Client, status: int, created: bool) -> None:
-    from palestra.contract.options import Submission
+    from palestra.contract.job_options import Submission
 
-    peer.on("POST", "/experiments", Answer(status, samples.experiment()))
+    peer.on("POST", "/experiments", Answer(status, api_samples.experiment()))
     assert client.submit_document(Submission(definition=definition()))[1] is created
 
 
 def test_a_lost_answer_is_asked_for_again_under_the_same_key(peer: Peer, client: Client) -> None:
     peer.on(
-        "POST", "/experiments", Answer(drop=True), Answer(503, problem(503, "unavailable", "Later.")), Answer(201, samples.experiment())
+        "POST", "/experiments", Answer(drop=True), Answer(503, problem(503, "unavailable", "Later.")), Answer(201, api_samples.experiment())
     )
     client.submit(definition())
     keys = {asked.headers["idempotency-key"] for asked in peer.asked}
@@ -79,36 +79,36 @@ def test_an_action_without_a_key_is_never_repeated(peer: Peer, client: Client) -
 
 
 def test_lists_follow_their_cursor(peer: Peer, client: Client) -> None:
-    first = Answer(200, samples.page(samples.run(id=samples.numbered("run", 1)), cursor="next"))
-    peer.on("GET", "/runs", first, Answer(200, samples.page(samples.run(id=samples.numbered("run", 2)))))
-    assert [run.id for run in client.runs("exp", state="running")] == [samples.numbered("run", 1), samples.numbered("run", 2)]
+    first = Answer(200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 1)), cursor="next"))
+    peer.on("GET", "/runs", first, Answer(200, api_samples.page(api_samples.run(id=api_samples.numbered("run", 2)))))
+    assert [run.id for run in client.runs("exp", state="running")] == [api_samples.numbered("run", 1), api_samples.numbered("run", 2)]
     assert [asked.query.get("cursor") for asked in peer.asked] == [None, "next"]
     assert peer.asked[1].query["experiment"] == "exp"
     assert peer.asked[1].query["state"] == "running"
 
 
 def test_filters_of_experiments(peer: Peer, client: Client) -> None:
-    peer.on("GET", "/experiments", Answer(200, samples.page(samples.experiment())))
+    peer.on("GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment())))
     assert [row.agent for row in client.experiments(agent="dqn", text="sam", archived=True)] == ["dqn"]
     assert peer.asked[0].query == {"agent": "dqn", "text": "sam", "archived": "true", "limit": "200"}
 
 
 def test_control(peer: Peer, client: Client) -> None:
     for verb in ("pause", "resume", "cancel"):
-        peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, samples.job(state="pausing")))
+        peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="pausing")))
         assert getattr(client, verb)(JOB, "why").state is JobState.PAUSING
         assert peer.asked[-1].body == {"reason": "why"}
 
 
 def test_evaluate_queues_a_schedule(peer: Peer, client: Client) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, samples.job(schedule="evaluate", state="queued")))
+    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(schedule="evaluate", state="queued")))
     assert client.evaluate(RUN, snapshot="best", episodes=20, seed=7).schedule == "evaluate"
     sent = peer.asked[0].body["evaluate"]
     assert (sent["snapshot"], sent["episodes"], sent["seed"], sent["formats"]) == ("best", 20, 7, None)
 
 
 def test_follow_and_test_queue_their_schedules(peer: Peer, client: Client) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", *(Answer(201, samples.job(state="queued")) for _ in range(3)))
+    peer.on("POST", f"/runs/{RUN}/jobs", *(Answer(201, api_samples.job(state="queued")) for _ in range(3)))
     client.follow(RUN, EvaluateOptions(episodes=5, throttle_seconds=30, delay_seconds=1, only_once=False))
     client.follow(RUN, on_train_data=True)
     client.test(RUN, pool="small")
@@ -119,16 +119,16 @@ def test_follow_and_test_queue_their_schedules(peer: Peer, client: Client) -> No
 
 
 def test_evaluations_of_one_source(peer: Peer, client: Client) -> None:
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation(source="train_data"))))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(api_samples.evaluation(source="train_data"))))
     (found,) = client.evaluations(RUN, source=EvaluationSource.TRAIN_DATA)
     assert (found.source, peer.asked[0].query["source"]) == ("train_data", "train_data")
 
 
 def test_reads(peer: Peer, client: Client) -> None:
-    peer.on("GET", "/session", Answer(200, samples.session()))
-    peer.on("GET", f"/runs/{RUN}", Answer(200, samples.run_detail()))
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, samples.page(samples.evaluation() | {"mean": "NaN", "max": "Infinity"})))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job()))
+    peer.on("GET", "/session", Answer(200, api_samples.session()))
+    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
+    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(api_samples.evaluation() | {"mean": "NaN", "max": "Infinity"})))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job()))
     peer.on("GET", f"/runs/{RUN}/log", Answer(200, {"run_id": RUN, "lines": [], "next_after": 0, "complete": True}))
     assert client.session().user == "admin"
     assert client.run(RUN).state is RunState.RUNNING
@@ -185,7 +185,7 @@ def test_busy_servers_are_asked_again_after_the_time_they_name(peer: Peer, clien
     waits: list[float] = []
     client._connection._sleep = waits.append
     busy = Answer(429, problem(429, "slow_down", "Wait."), headers={"Retry-After": "3"})
-    peer.on("GET", "/session", busy, Answer(200, samples.session()))
+    peer.on("GET", "/session", busy, Answer(200, api_samples.session()))
     client.session()
     assert waits == [3.0]
 
@@ -198,9 +198,9 @@ def test_identifiers_never_change_the_path(peer: Peer, client: Client) -> None:
 
 def test_events_go_on_behind_the_last_one_after_a_loss(peer: Peer, client: Client) -> None:
     stream = {"Content-Type": "text/event-stream"}
-    first = Answer(200, raw=b": hello\n\n" + samples.sse(samples.event(3), samples.event(5)), headers=stream)
+    first = Answer(200, raw=b": hello\n\n" + api_samples.sse(api_samples.event(3), api_samples.event(5)), headers=stream)
     busy = Answer(503, problem(503, "unavailable", "Later."))
-    peer.on("GET", "/events", first, Answer(drop=True), busy, Answer(200, raw=samples.sse(samples.event(6)), headers=stream))
+    peer.on("GET", "/events", first, Answer(drop=True), busy, Answer(200, raw=api_samples.sse(api_samples.event(6)), headers=stream))
     seen = [row.id for row in islice(client.events(after=2, types=["run", "points"], run_id=RUN), 3)]
     assert seen == [3, 5, 6]
     assert [asked.headers.get("last-event-id") for asked in peer.asked] == ["2", "5", "5", "5"]
@@ -208,7 +208,7 @@ def test_events_go_on_behind_the_last_one_after_a_loss(peer: Peer, client: Clien
 
 
 def test_events_without_reconnection_end(peer: Peer, client: Client) -> None:
-    peer.on("GET", "/events", Answer(200, raw=samples.sse(samples.event(3)), headers={"Content-Type": "text/event-stream"}))
+    peer.on("GET", "/events", Answer(200, raw=api_samples.sse(api_samples.event(3)), headers={"Content-Type": "text/event-stream"}))
     assert [row.id for row in client.events(reconnect=False)] == [3]
 
 
@@ -219,10 +219,10 @@ def test_a_refused_stream_is_an_exception(peer: Peer, client: Client) -> None:
 
 
 def test_watch_ends_with_the_last_run(peer: Peer, client: Client) -> None:
-    second = samples.numbered("run", 2)
+    second = api_samples.numbered("run", 2)
     pages = [
-        samples.page(samples.run(seed=1, id=second), samples.run()),
-        samples.page(samples.run(seed=1, id=second, state="succeeded"), samples.run(state="failed")),
+        api_samples.page(api_samples.run(seed=1, id=second), api_samples.run()),
+        api_samples.page(api_samples.run(seed=1, id=second, state="succeeded"), api_samples.run(state="failed")),
     ]
     peer.on("GET", "/runs", *(Answer(200, page) for page in pages))
     looks = [[(run.seed, run.state.value) for run in runs] for runs in client.watch("exp", period=0)]
@@ -230,5 +230,5 @@ def test_watch_ends_with_the_last_run(peer: Peer, client: Client) -> None:
 
 
 def test_wait_returns_the_ended_job(peer: Peer, client: Client) -> None:
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, samples.job()), Answer(200, samples.job(state="succeeded")))
+    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job()), Answer(200, api_samples.job(state="succeeded")))
     assert client.wait(JOB, period=0).state is JobState.SUCCEEDED

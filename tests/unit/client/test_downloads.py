@@ -9,12 +9,12 @@ import pytest
 from palestra import errors
 from palestra.client import Client
 from palestra.downloads import DownloadError, StoredFile, safe_name, store
-from tests.support import samples
-from tests.support.peer import Answer, Asked, Peer, problem, running_peer
-from tests.support.samples import NOW, RUN
+from tests.support import api_samples
+from tests.support.api_samples import NOW, RUN
+from tests.support.fake_http_server import Answer, Asked, Peer, problem, running_peer
 
 CONTENT = bytes(range(256)) * 40
-ART = samples.numbered("art", 1)
+ART = api_samples.numbered("art", 1)
 
 
 def stored(name: str = "weights.bin", content: bytes = CONTENT) -> StoredFile:
@@ -130,7 +130,7 @@ def client(peer: Peer) -> Iterator[Client]:
 
 def view(**changes: object) -> dict[str, object]:
     file = stored()
-    document = {"id": ART, "run_id": RUN, "attempt_id": samples.numbered("att", 1), "snapshot_id": None, "name": file.name}
+    document = {"id": ART, "run_id": RUN, "attempt_id": api_samples.numbered("att", 1), "snapshot_id": None, "name": file.name}
     return {**document, "kind": "export", "size": file.size, "sha256": file.sha256, "stored": True, "created_at": NOW, **changes}
 
 
@@ -166,7 +166,9 @@ def test_a_refusal_is_that_of_the_server(peer: Peer, client: Client, tmp_path: P
 
 def test_a_missing_export_says_how_to_make_one(peer: Peer, client: Client, tmp_path: Path) -> None:
     peer.on(
-        "GET", f"/runs/{RUN}/artifacts", Answer(200, samples.page(view(name="weights.safetensors"), view(name="policy.onnx", stored=False)))
+        "GET",
+        f"/runs/{RUN}/artifacts",
+        Answer(200, api_samples.page(view(name="weights.safetensors"), view(name="policy.onnx", stored=False))),
     )
     with pytest.raises(DownloadError, match=f"palestra export {RUN} --format onnx"):
         client.download_export(RUN, tmp_path, format="onnx")

@@ -8,12 +8,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.definition import read_definition
 from palestra.contract.documents import canonical_json
+from palestra.contract.job_options import EvaluateOptions, Submission
 from palestra.contract.names import Title
-from palestra.contract.options import EvaluateOptions, Submission
 from palestra.contract.problems import explain
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import Release
-from tests.support.world import definition
+from tests.support.server_fixture import definition
 
 SCHEDULE = {"name": "learning_rate_schedule", "env_steps": 5}
 

@@ -9,8 +9,8 @@ import yaml
 
 from palestra.contract.advice import warnings_of
 from palestra.contract.definition import read_definition
-from palestra.contract.options import JobOptions
-from tests.support.world import definition
+from palestra.contract.job_options import JobOptions
+from tests.support.server_fixture import definition
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 PPO = {"name": "ppo", "rollout_steps": 128, "minibatch_size": 32}

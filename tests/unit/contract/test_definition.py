@@ -22,8 +22,8 @@ from palestra.contract.definition import (
     read_definition,
 )
 from palestra.contract.documents import canonical_json, sha256_of
-from palestra.contract.options import Submission
-from palestra.contract.parameters import check_schema
+from palestra.contract.free_parameters import check_schema
+from palestra.contract.job_options import Submission
 from palestra.contract.problems import explain
 from palestra.contract.upgrade import upgrade
 

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from palestra.contract.options import Submission
+from palestra.contract.job_options import Submission
 from palestra.contract.problems import explain, nearest, pointer
 from palestra.contract.telemetry import TelemetryBatch
-from tests.support.world import definition
+from tests.support.server_fixture import definition
 
 
 def problems(document: dict[str, Any], model: Any = Submission) -> list[tuple[str, str, str]]:

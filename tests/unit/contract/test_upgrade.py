@@ -9,7 +9,7 @@ from palestra.contract.definition import SCHEMA_VERSION, BuiltinCode, definition
 from palestra.contract.documents import canonical_json
 from palestra.contract.upgrade import UnsupportedSchemaError, load_definition, upgrade, upgrade_submission
 from palestra.contract.versions import STEPS
-from tests.support.samples import definition
+from tests.support.api_samples import definition
 
 SAMPLES = sorted((Path(__file__).parents[2] / "assets" / "definitions").glob("v*.json"))
 

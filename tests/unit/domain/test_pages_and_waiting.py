@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import InvalidError
 from app.domain.paging import PageRequest, cursor, keyset
-from app.domain.waiting import PoolFacts, Waiting, explain
+from app.domain.waiting_reason import PoolFacts, Waiting, explain
 
 COLUMNS = ("created_at", "name")
 

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain import transitions
-from app.domain.derived import EXPERIMENT_ORDER, experiment_state, run_state, worker_state
-from app.domain.endings import path, sentence
+from app.domain.attempt_end import path, sentence
+from app.domain.derived_states import EXPERIMENT_ORDER, experiment_state, run_state, worker_state
 from app.domain.errors import ConflictError
 from app.domain.transitions import ALLOWED
 from palestra.contract.states import (

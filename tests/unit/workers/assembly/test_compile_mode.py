@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from palestra.contract.definition import RlDefinition
-from palestra.contract.options import Resources
+from palestra.contract.job_options import Resources
 from palestra.contract.states import Outcome
 from tests.support.trainings import definition, work_order
 from tests.unit.workers.trainer_process.test_attempt import execute, records

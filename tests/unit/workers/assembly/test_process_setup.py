@@ -9,7 +9,7 @@ import pytest
 FAULTS = """
 import resource
 import numpy as np
-from palestra.contract.options import Resources
+from palestra.contract.job_options import Resources
 from workers.assembly.process_setup import prepare_process
 
 prepare_process(Resources(), 0)

@@ -15,7 +15,7 @@ import pytest
 from palestra.contract.agents import BUILTIN_AGENTS, RegisteredAgent
 from palestra.contract.definition import BuiltinCode, EntrypointCode, GitCode, read_definition
 from tests.support.distributions import install
-from tests.support.foreign_agents import ScriptedBatch
+from tests.support.pfrl_agents import ScriptedBatch
 from tests.support.trainings import Trained, definition, load, work_order
 from workers.assembly import registered_parts, registry
 from workers.assembly.registered_parts import discover

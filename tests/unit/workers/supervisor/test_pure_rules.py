@@ -11,8 +11,8 @@ import pytest
 from conftest import make_work_order, wait_for
 
 from palestra.backoff import Backoff
+from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule, new_id
-from palestra.contract.options import Limits, Resources
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport, Gpu
 from workers.host.broker import SETTINGS, masked, real_url

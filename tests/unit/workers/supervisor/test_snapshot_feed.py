@@ -13,8 +13,8 @@ import pytest
 from conftest import make_work_order, wait_for
 from scripted_server import ScriptedServer, problem
 
+from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule, new_id
-from palestra.contract.options import Limits, Resources
 from palestra.contract.states import Cause
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
 from workers.ipc import snapshot_requests

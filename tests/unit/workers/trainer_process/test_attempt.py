@@ -19,7 +19,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import tests.support.odd_envs  # noqa: F401 - registers
+import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.names import new_id
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder

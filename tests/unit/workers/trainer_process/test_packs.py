@@ -10,7 +10,7 @@ import pytest
 from palestra.contract.names import new_id
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder
-from tests.support.odd_envs import Walk
+from tests.support.misbehaving_envs import Walk
 from tests.support.trainings import definition, work_order
 from tests.unit.workers.trainer_process.test_attempt import attempt, execute, logged, records, run_here
 from workers.ipc.attempt_directory import AttemptDirectory

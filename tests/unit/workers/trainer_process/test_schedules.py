@@ -119,7 +119,7 @@ def test_a_test_makes_one_update_one_evaluation_and_one_export(tmp_path: Path, a
 
 
 def test_a_test_of_a_broken_environment_fails_and_leaves_nothing(tmp_path: Path) -> None:
-    import tests.support.odd_envs  # noqa: F401 - registers
+    import tests.support.misbehaving_envs  # noqa: F401 - registers
 
     directory = attempt(tmp_path, work_order(definition(env={"id": "OddBroken-v0"}), schedule="test"))
     report = execute(directory)

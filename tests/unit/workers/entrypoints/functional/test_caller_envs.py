@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
-from tests.support.foreign_agents import Scripted
-from tests.support.line_env import Counting, FromSeed, Line, Steady
-from tests.support.odd_envs import Nested, Restless, Wordy
+from tests.support.misbehaving_envs import Nested, Restless, Wordy
+from tests.support.pfrl_agents import Scripted
+from tests.support.recording_env import Counting, FromSeed, Line, Steady
 from workers.core.errors import EnvironmentFailedError
 from workers.entrypoints.functional import train_agent
 from workers.estimators.environments import check_env

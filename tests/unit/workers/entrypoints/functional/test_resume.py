@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 
-from tests.support.foreign_agents import Learner, Scripted
-from tests.support.line_env import FromSeed, Line, Steady
+from tests.support.pfrl_agents import Learner, Scripted
+from tests.support.recording_env import FromSeed, Line, Steady
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.functional import train_agent, train_agent_batch, train_agent_batch_with_evaluation, train_agent_with_evaluation
 from workers.snapshot import state_files

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.support.garage_kit import ConstantPolicy, CountingEnv, TorchPolicy
-from tests.support.orphans import check_end_with_parent
+from tests.support.orphan_check import check_end_with_parent
 from workers.core.recipes import RecipeError, rebuildable
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch

@@ -10,7 +10,7 @@ from palestra.contract.agents import BUILTIN_AGENTS
 from palestra.contract.agents.actions import ACTION_SPACES, NEEDS_BOUNDS, takers
 from palestra.contract.definition import read_definition
 from palestra.contract.documents import canonical_json
-from tests.support.samples import definition
+from tests.support.api_samples import definition
 from tests.unit.workers.rl.agents.agent_kit import context
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError

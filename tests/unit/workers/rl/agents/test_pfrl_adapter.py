@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.foreign_agents import Learner, Scripted, ScriptedBatch
-from tests.support.line_env import Line
+from tests.support.pfrl_agents import Learner, Scripted, ScriptedBatch
+from tests.support.recording_env import Line
 from workers.core.types import Experience, OwnFilesAt
 from workers.entrypoints import functional
 from workers.rl.agents.pfrl_adapter import ForeignAgent

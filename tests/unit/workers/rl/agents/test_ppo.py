@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palestra.contract.agents import PpoParameters
 from palestra.contract.upgrade import load_definition
-from tests.support.samples import definition
+from tests.support.api_samples import definition
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient

@@ -9,10 +9,10 @@ import psutil
 import pytest
 import torch
 
-import tests.support.odd_envs  # noqa: F401 - registers
+import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.definition import RlDefinition
 from palestra.contract.states import Cause
-from tests.support.orphans import check_end_with_parent
+from tests.support.orphan_check import check_end_with_parent
 from tests.support.trainings import Trained, definition, work_order
 from workers.assembly import actor_learners
 from workers.assembly.rl_parts import build_agent

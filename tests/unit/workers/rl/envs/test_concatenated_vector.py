@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tests.support.odd_envs  # noqa: F401 - registers
+import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.rl.envs.cart_pole import CartPoleVector
 from workers.rl.envs.concatenated_vector import SideBySide, joined

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tests.support.odd_envs  # noqa: F401 - registers
+import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError, EnvironmentFailedError, PartNotFoundError
 from workers.rl.envs.factory import make_vector

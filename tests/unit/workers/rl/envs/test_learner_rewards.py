@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from palestra.contract.envs import AtariPreprocessing
-from tests.support.line_env import Line
+from tests.support.recording_env import Line
 from workers.core.types import CollectPlan
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import as_vector

@@ -8,9 +8,9 @@ import pytest
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten
 
-import tests.support.odd_envs  # noqa: F401 - registers
+import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import EnvDefinition
-from tests.support.odd_envs import Nested
+from tests.support.misbehaving_envs import Nested
 from workers.core.types import CollectPlan
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_vector

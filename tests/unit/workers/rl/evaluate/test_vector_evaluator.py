@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-import tests.support.odd_envs  # noqa: F401 - registers
+import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import EnvDefinition
 from workers.core.rng import global_state
 from workers.rl.envs.factory import make_vector

@@ -1,1 +1,1 @@
-from tests.support.threads import one_thread as one_thread
+from tests.support.thread_fixture import one_thread as one_thread

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import tests.support.odd_envs  # noqa: F401 - registers
+import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import AttemptReport
 from palestra.telemetry.spool import SpoolReader

@@ -13,7 +13,7 @@ import stable_baselines3
 import torch
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-import tests.support.odd_envs  # noqa: F401 - registers
+import tests.support.misbehaving_envs  # noqa: F401 - registers
 from tests.support.trainings import load, work_order
 from tests.unit.workers.rl.agents.sb3.sb3_kit import ALGORITHMS, Sb3Trained, document
 from workers.core.errors import DefinitionError

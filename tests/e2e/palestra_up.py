@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from palestra.cli.embedded.children import marked
+from palestra.cli.embedded.child_processes import marked
 from palestra.cli.embedded.datadir import DataDir, read_json
-from tests.support.stack import bare_environment
+from tests.support.process_stack import bare_environment
 
 
 class Up:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from palestra.telemetry.spool import SpoolReader
-from tests.support.stack import Stack
+from tests.support.process_stack import Stack
 
 Episode = tuple[int, int, float]
 """Number of the episode, env_step at its end, return."""

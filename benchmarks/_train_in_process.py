@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from palestra.contract.definition import RlDefinition
+from palestra.contract.job_options import Submission
 from palestra.contract.names import new_id
-from palestra.contract.options import Submission
 from palestra.contract.telemetry import Evaluation, RunRecord
 from palestra.contract.work_order import WorkOrder
 from workers.assembly.process_setup import prepare_process

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from palestra.cli.embedded.children import ChildFailedError, Children, Program
+from palestra.cli.embedded.child_processes import ChildFailedError, Children, Program
 from palestra.cli.embedded.datadir import DataDir
-from tests.support.stack import wait_for
+from tests.support.process_stack import wait_for
 
 
 def ended(data: Path, code: int) -> tuple[Children, list[str]]:

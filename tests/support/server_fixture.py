@@ -18,8 +18,8 @@ from app.services.jobs import jobs, retries
 from app.services.runs import runs
 from app.services.workers import workers
 from app.settings import Settings
+from palestra.contract.job_options import JobRequest, RetryRequest, Submission
 from palestra.contract.names import Schedule, Scope, new_id
-from palestra.contract.options import JobRequest, RetryRequest, Submission
 from palestra.contract.resources import ExperimentDetail, JobView, RunDetail
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import (

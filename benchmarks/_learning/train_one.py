@@ -1,6 +1,6 @@
 """Trains some seeds of a preset in this fresh process, on one thread, and prints what came of each as a line of JSON.
 
-python -m benchmarks._learning.one examples/learning/cartpole-dqn.yaml --seeds 0,1,2
+python -m benchmarks._learning.train_one examples/learning/cartpole-dqn.yaml --seeds 0,1,2
 """
 
 import argparse
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from benchmarks._learning.presets import read_preset
-from benchmarks._native import Evaluations, fresh_mean, pack_of, training_of
+from benchmarks._train_in_process import Evaluations, fresh_mean, pack_of, training_of
 from workers.assembly.training import Training
 from workers.core.rng import derive_seed
 from workers.trainer_process.schedules.native import train, train_pack

@@ -5,11 +5,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from palestra.cli.embedded.children import marked
+from palestra.cli.embedded.child_processes import marked
 from palestra.client import Client
-from tests.e2e.histories import cartpole
-from tests.e2e.ups import Up, nothing_is_left
-from tests.support.stack import wait_for
+from tests.e2e.palestra_up import Up, nothing_is_left
+from tests.e2e.run_history import cartpole
+from tests.support.process_stack import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 

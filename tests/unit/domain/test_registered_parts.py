@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain import registered
+from app.domain import registered_parts
 from app.domain.errors import InvalidError
 from palestra.contract.definition import (
     BuiltinCode,
@@ -17,7 +17,7 @@ from palestra.contract.definition import (
     read_definition,
 )
 from palestra.contract.work_order import Catalogue
-from tests.support.world import TINY_CODE, TINY_SCHEMA, WALK_CODE, catalogue, definition, walking
+from tests.support.server_fixture import TINY_CODE, TINY_SCHEMA, WALK_CODE, catalogue, definition, walking
 
 GIT = GitCode(kind="git", head="a" * 40)
 
@@ -41,23 +41,23 @@ def supervised(**changes: Any) -> RlDefinition | SupervisedDefinition:
 
 def refusal(one: Any, given: Any = None, workers: Any = None) -> tuple[str, str | None, str]:
     with pytest.raises(InvalidError) as refused:
-        registered.resolve(one, given or BuiltinCode(), [offered()] if workers is None else workers, "default")
+        registered_parts.resolve(one, given or BuiltinCode(), [offered()] if workers is None else workers, "default")
     return refused.value.code, refused.value.pointer, refused.value.detail
 
 
 def test_code_and_defaults_come_from_the_catalogue() -> None:
-    resolved, installed = registered.resolve(tiny(), BuiltinCode(), [offered()], "default")
+    resolved, installed = registered_parts.resolve(tiny(), BuiltinCode(), [offered()], "default")
     assert isinstance(resolved, RlDefinition)
     assert resolved.agent.model_dump() == {"name": "tiny", "parameters": {"rate": 0.5}}
     assert installed == code()
-    assert registered.resolve(tiny(rate=0.5), code(), [offered()], "default") == (resolved, installed)
+    assert registered_parts.resolve(tiny(rate=0.5), code(), [offered()], "default") == (resolved, installed)
 
 
 def test_built_in_parts_stay_as_they_are() -> None:
     plain = read_definition(json.dumps(definition()))
     for given in (BuiltinCode(), GIT):
-        assert registered.resolve(plain, given, [offered()], "default") == (plain, given)
-        assert registered.resolve(plain, given, [], "default") == (plain, given)
+        assert registered_parts.resolve(plain, given, [offered()], "default") == (plain, given)
+        assert registered_parts.resolve(plain, given, [], "default") == (plain, given)
     assert refusal(plain, code())[:2] == ("code_mismatch", "/code")
 
 
@@ -94,8 +94,8 @@ def test_other_code_than_the_pool_has_is_refused_and_that_of_any_worker_taken() 
         assert "tiny-agents 1.2.0 (digest 777777777777)" in detail
     older = {"name": "tiny", "action_spaces": ["discrete"], "code": {**TINY_CODE, "version": "1.1.0"}}
     both = [offered(agents=[older]), offered()]
-    assert registered.resolve(tiny(), code(version="1.1.0"), both, "default")[1] == code(version="1.1.0")
-    assert registered.resolve(tiny(), BuiltinCode(), both, "default")[1] == code(), "the latest registration"
+    assert registered_parts.resolve(tiny(), code(version="1.1.0"), both, "default")[1] == code(version="1.1.0")
+    assert registered_parts.resolve(tiny(), BuiltinCode(), both, "default")[1] == code(), "the latest registration"
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
@@ -118,12 +118,12 @@ def test_defaults_that_make_too_much_are_refused() -> None:
 
 
 def test_supervised_parts_are_looked_up_in_their_own_lists() -> None:
-    resolved, found = registered.resolve(supervised(), BuiltinCode(), [offered()], "default")
+    resolved, found = registered_parts.resolve(supervised(), BuiltinCode(), [offered()], "default")
     assert isinstance(resolved, SupervisedDefinition)
     assert resolved.train_input.params == resolved.evaluation_input.params == {"batch_size": 32}
     assert found == BuiltinCode()
-    assert registered.resolve(supervised(estimator={"name": "tiny"}), BuiltinCode(), [offered()], "default")[1] == code()
-    assert registered.resolve(supervised(), BuiltinCode(), [], "default") == (supervised(), BuiltinCode())
+    assert registered_parts.resolve(supervised(estimator={"name": "tiny"}), BuiltinCode(), [offered()], "default")[1] == code()
+    assert registered_parts.resolve(supervised(), BuiltinCode(), [], "default") == (supervised(), BuiltinCode())
     assert refusal(supervised(estimator={"name": "rows"}))[:2] == ("unknown_part", "/definition/estimator/name")
     assert refusal(supervised(train_input={"name": "mlp"}))[:2] == ("unknown_part", "/definition/train_input/name")
     wrong = supervised(evaluation_input={"name": "rows", "params": {"batch_size": 0.5}})
@@ -149,29 +149,29 @@ def with_walk(**changes: Any) -> Catalogue:
 
 def test_the_code_of_an_environment_is_part_of_the_experiments() -> None:
     """Line 10: a changed reward gave the same experiment."""
-    resolved, found = registered.resolve(walk(), BuiltinCode(), [with_walk()], "default")
+    resolved, found = registered_parts.resolve(walk(), BuiltinCode(), [with_walk()], "default")
     assert (resolved, found) == (walk(), BuiltinCode(environment=WALK))
-    assert registered.resolve(walk(), found, [with_walk()], "default")[1] == found
+    assert registered_parts.resolve(walk(), found, [with_walk()], "default")[1] == found
     other = {**WALK_CODE, "digest": "6" * 64}
     changed = with_walk(environments=[{"id": "tiny/Walk-v0", "code": other}])
-    assert registered.resolve(walk(), BuiltinCode(), [with_walk(), changed], "default")[1] == BuiltinCode(
+    assert registered_parts.resolve(walk(), BuiltinCode(), [with_walk(), changed], "default")[1] == BuiltinCode(
         environment=DistributionCode.model_validate(other)
     )
-    assert registered.resolve(walk(), found, [with_walk(), changed], "default")[1] == found, "a worker still has it"
+    assert registered_parts.resolve(walk(), found, [with_walk(), changed], "default")[1] == found, "a worker still has it"
     kind, where, detail = refusal(walk(), found, [changed])
     assert (kind, where) == ("code_mismatch", "/code/environment")
     assert "tiny-envs 2.0 (digest 666666666666)" in detail
     assert "tiny-envs 2.0 (digest 555555555555)" in detail
-    assert registered.resolve(walk(), found, [], "default")[1] == found, "its jobs wait for a worker"
+    assert registered_parts.resolve(walk(), found, [], "default")[1] == found, "its jobs wait for a worker"
 
 
 def test_agent_and_environment_of_two_distributions_are_one_code() -> None:
     one = walk(agent={"name": "tiny"})
-    assert registered.resolve(one, BuiltinCode(), [with_walk()], "default")[1] == code(environment=WALK)
+    assert registered_parts.resolve(one, BuiltinCode(), [with_walk()], "default")[1] == code(environment=WALK)
     assert refusal(one, code(), [with_walk()])[:2] == ("code_mismatch", "/code/environment")
     same = {**TINY_CODE, "kind": "distribution"}
     together = with_walk(environments=[{"id": "tiny/Walk-v0", "code": same}])
-    assert registered.resolve(one, BuiltinCode(), [together], "default")[1] == code(), "one distribution is named once"
+    assert registered_parts.resolve(one, BuiltinCode(), [together], "default")[1] == code(), "one distribution is named once"
 
 
 def test_code_of_an_environment_that_needs_none_is_refused() -> None:
@@ -180,8 +180,8 @@ def test_code_of_an_environment_that_needs_none_is_refused() -> None:
 
 
 def test_module_and_id_are_the_same_experiment_as_the_id() -> None:
-    named = registered.resolve(walk("loose:tiny/Walk-v0"), BuiltinCode(), [offered(), with_walk()], "default")
-    assert named == registered.resolve(walk(), BuiltinCode(), [with_walk()], "default")
+    named = registered_parts.resolve(walk("loose:tiny/Walk-v0"), BuiltinCode(), [offered(), with_walk()], "default")
+    assert named == registered_parts.resolve(walk(), BuiltinCode(), [with_walk()], "default")
 
 
 @pytest.mark.parametrize(

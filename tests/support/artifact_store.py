@@ -17,7 +17,7 @@ from palestra.contract.names import new_id
 from palestra.contract.resources import ArtifactDeclaration, ArtifactView, EvaluationView, SnapshotView
 from tests.support import records
 from tests.support.records import delivery
-from tests.support.world import World
+from tests.support.server_fixture import World
 
 
 async def chunks(content: bytes, size: int = 7) -> AsyncIterator[bytes]:

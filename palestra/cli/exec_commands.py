@@ -10,8 +10,8 @@ from typing import Any, Final, NoReturn
 
 import typer
 
-from palestra.cli.connect import find_data_dir
 from palestra.cli.output import CommandError
+from palestra.cli.server_address import find_data_dir
 
 _RAW: Final[dict[str, Any]] = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.metrics.chain import Link, Position, chain, counts
+from app.metrics.fence_chain import Link, Position, chain, counts
 
 
 def test_without_attempts_everything_counts() -> None:

@@ -9,8 +9,8 @@ from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from palestra.cli.connect import Json, Server, TokenFile, connect
 from palestra.cli.output import CANCELLED, FAILURE, cause_of, emit_json_line, held_up, mean_and_spread, number, out, say
+from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.resources import RunView
 from palestra.contract.states import RunState
