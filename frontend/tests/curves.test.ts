@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import type { RunDetail, SeriesResult, Snapshot } from "@/api/types";
-import { fenceChain, isSuperseded } from "@/live/chain";
 import { RunCurves } from "@/live/curves";
-import { type PointColumns, SeriesRing } from "@/live/ring";
+import { fenceChain, isSuperseded } from "@/live/fenceChain";
+import { type PointColumns, SeriesRing } from "@/live/seriesRing";
 import { SseParser } from "@/live/sse";
 
 const VIEW = { axis: "env_step", superseded: false } as const;

@@ -3,7 +3,7 @@ import { type Definition, reading, scoreOf } from "@/api/definition";
 import type { Evaluation, ExperimentDetail } from "@/api/types";
 import { identityOf } from "@/features/experiment/DefinitionPanel";
 import { chartedSources } from "@/features/run/evaluationCurves";
-import { diff } from "@/lib/tree";
+import { diff } from "@/lib/jsonDiff";
 
 const RL = {
   kind: "rl",

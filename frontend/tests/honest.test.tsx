@@ -6,8 +6,8 @@ import { experimentColumns } from "@/features/experiments/columns";
 import { score } from "@/lib/format";
 import { progressOf } from "@/lib/progress";
 import { LatestValues } from "@/live/latest";
-import { ProgressBar } from "@/ui/Bits";
-import { ScoreText } from "@/ui/Score";
+import { ProgressBar } from "@/ui/ProgressBar";
+import { ScoreText } from "@/ui/ScoreText";
 
 const shown = (element: React.ReactNode) => render(<div data-testid="x">{element}</div>).getByTestId("x");
 

@@ -2,10 +2,10 @@ import { describe, expect, it, vi } from "vitest";
 import { pieces } from "@/lib/ansi";
 import { groupColor, memberColor } from "@/lib/color";
 import { ago, bytes, compact, count, duration, score, splitExperimentId, toNumber, value } from "@/lib/format";
+import { diff, lines, onlyChanges } from "@/lib/jsonDiff";
+import { smooth } from "@/lib/movingAverage";
 import { flag, number, numbers, text } from "@/lib/search";
 import { handleKey, registerShortcuts } from "@/lib/shortcuts";
-import { smooth } from "@/lib/smooth";
-import { diff, lines, onlyChanges } from "@/lib/tree";
 
 describe("format", () => {
   it.each([

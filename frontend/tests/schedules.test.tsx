@@ -6,10 +6,10 @@ import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Evaluation, Experiment, Job, Run, RunDetail } from "@/api/types";
 import { Actions } from "@/features/experiment/Actions";
-import { pooled } from "@/features/run/pooled";
+import { mergeEvaluations } from "@/features/run/mergeEvaluations";
 import { RunActions } from "@/features/run/RunActions";
 import { RunJobs } from "@/features/run/RunJobs";
-import { isOfEvaluations } from "@/features/run/sections";
+import { isOfEvaluations } from "@/features/run/seriesGroups";
 
 const job = (changes: Partial<Job>): Job =>
   ({
@@ -112,7 +112,7 @@ describe("schedules on a run", () => {
         superseded: false,
         snapshot_id: null,
       }) as unknown as Evaluation;
-    const drawn = pooled([at(10, 4, 1, 4, 4), at(20, 1, 2, 0, 2), at(20, 4, 4, 3, 9)]);
+    const drawn = mergeEvaluations([at(10, 4, 1, 4, 4), at(20, 1, 2, 0, 2), at(20, 4, 4, 3, 9)]);
     expect(drawn.map((one) => [one.env_step, one.mean, one.min, one.max, one.episodes])).toEqual([
       [10, 4, 4, 4, 1],
       [20, 3, 0, 9, 6],

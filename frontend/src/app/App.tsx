@@ -5,9 +5,9 @@ import { RouterProvider } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { keys } from "@/api/queries";
 import { listenToKeys } from "@/lib/shortcuts";
-import { makeStream, StreamContext } from "@/live/hooks";
+import { makeStream, StreamContext } from "@/live/useLive";
 import { theme, variables } from "@/ui/theme";
-import { makeQueryClient, repeatAfterOutages } from "./query";
+import { makeQueryClient, repeatAfterOutages } from "./queryClient";
 import { makeRouter } from "./router";
 
 /** Everything that lives as long as the tab. */

@@ -2,7 +2,7 @@ import { Tooltip } from "@mantine/core";
 import { useInterval } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import { duration } from "@/lib/format";
-import { useStream, useStreamStatus } from "@/live/hooks";
+import { useStream, useStreamStatus } from "@/live/useLive";
 import classes from "./LiveBadge.module.css";
 
 const WORDS = {

@@ -16,10 +16,10 @@ import {
   IconSun,
   IconUser,
 } from "@/ui/icons";
-import { Mark } from "@/ui/Mark";
-import { Help } from "./Help";
+import { Logo } from "@/ui/Logo";
 import { LiveBadge } from "./LiveBadge";
 import classes from "./Shell.module.css";
+import { ShortcutHelp } from "./ShortcutHelp";
 
 const PLACES = [
   { to: "/experiments", label: "Experiments", key: "e", icon: IconFlask },
@@ -39,7 +39,7 @@ export function Shell() {
       </a>
       <aside className={classes.rail}>
         <Link to="/experiments" className={classes.brand}>
-          <Mark />
+          <Logo />
           <span>Palestra</span>
         </Link>
         <div className={classes.meander} aria-hidden="true" />
@@ -68,7 +68,7 @@ export function Shell() {
       <div className={classes.content}>
         <Outlet />
       </div>
-      <Help opened={help} onClose={() => setHelp(false)} />
+      <ShortcutHelp opened={help} onClose={() => setHelp(false)} />
     </div>
   );
 }

@@ -7,7 +7,7 @@ import "@/ui/tokens.css";
 import "@/ui/base.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { installProbe } from "@/live/registry";
+import { installProbe } from "@/live/curveRegistry";
 import { App } from "./App";
 
 installProbe();

@@ -2,16 +2,16 @@ import type { QueryClient } from "@tanstack/react-query";
 import { createRootRouteWithContext, createRoute, createRouter, redirect } from "@tanstack/react-router";
 import { ApiError } from "@/api/client";
 import { sessionQuery } from "@/api/queries";
-import { QueuePage } from "@/features/cluster/QueuePage";
-import { WorkersPage } from "@/features/cluster/WorkersPage";
 import { ExperimentPage } from "@/features/experiment/ExperimentPage";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
 import { readExperimentsSearch } from "@/features/experiments/search";
 import { LoginPage } from "@/features/login/LoginPage";
+import { QueuePage } from "@/features/queue/QueuePage";
+import { WorkersPage } from "@/features/queue/WorkersPage";
 import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
-import { Crash, NotFound } from "./Problems";
+import { Crash, NotFound } from "./ErrorPages";
 import { Shell } from "./Shell";
 
 interface Context {

@@ -3,9 +3,9 @@
  * Charts read it once per animation frame; React is told only when a series appears.
  */
 import type { SeriesResult } from "@/api/types";
-import { type Chain, isSuperseded, NO_CHAIN } from "./chain";
+import { type Chain, isSuperseded, NO_CHAIN } from "./fenceChain";
 import { LatestValues } from "./latest";
-import { type Axis, type PointColumns, SeriesRing } from "./ring";
+import { type Axis, type PointColumns, SeriesRing } from "./seriesRing";
 
 export interface Curve {
   x: number[];

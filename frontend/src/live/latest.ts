@@ -1,5 +1,5 @@
 import { toNumber } from "@/lib/format";
-import type { PointColumns } from "./ring";
+import type { PointColumns } from "./seriesRing";
 
 interface Listed {
   name: string;

@@ -3,11 +3,11 @@ import { ApiError } from "@/api/client";
 import { querySeries } from "@/api/queries";
 import type { LiveEvent, SeriesQuery } from "@/api/types";
 import { delayOf, isPassing } from "@/lib/outage";
-import type { Chain } from "./chain";
+import { curvesOf, releaseCurves } from "./curveRegistry";
 import type { RunCurves, View } from "./curves";
-import { useLive, useStream } from "./hooks";
-import { curvesOf, releaseCurves } from "./registry";
-import type { PointColumns } from "./ring";
+import type { Chain } from "./fenceChain";
+import type { PointColumns } from "./seriesRing";
+import { useLive, useStream } from "./useLive";
 
 /** Up to so many points and events a live run's curves are replayed exactly; beyond, history stays in buckets. */
 const EXACT_POINTS = 5_000;

@@ -11,7 +11,7 @@ import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useLayoutEffect, useMemo, useRef, useState } from "react";
 import classes from "./DataTable.module.css";
 import { IconArrowDown, IconArrowUp } from "./icons";
-import { useRowKeys } from "./rowKeys";
+import { useRowKeys } from "./useRowKeys";
 
 export interface Column<Row extends RowData> {
   id: string;

@@ -17,7 +17,7 @@ import {
   IconRefresh,
 } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
-import { undoable } from "@/ui/undo";
+import { undoable } from "@/ui/undoNotification";
 
 const PAUSABLE = ["running", "queued"];
 const CANCELLABLE = ["running", "queued", "paused"];

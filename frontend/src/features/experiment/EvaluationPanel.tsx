@@ -8,7 +8,8 @@ import type { ExperimentDetail, Run } from "@/api/types";
 import { Plot } from "@/charts";
 import { clock, compact, plural, value } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { Panel } from "@/ui/Page";
 import { useScheme } from "@/ui/scheme";
 import classes from "./ExperimentPage.module.css";
@@ -79,9 +80,9 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
       {problem !== null && !plot ? (
         <Failure small error={problem as ApiError} retry={() => void query.refetch()} />
       ) : evaluated.length === 0 ? (
-        <Empty small title="No evaluation yet">
+        <EmptyState small title="No evaluation yet">
           {firstEvaluation(experiment)}
-        </Empty>
+        </EmptyState>
       ) : plot === null ? (
         <Skeleton height={HEIGHT} />
       ) : (

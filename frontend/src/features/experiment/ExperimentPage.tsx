@@ -8,11 +8,12 @@ import { groupColor } from "@/lib/color";
 import { ago, moment, plural } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
 import { tidy } from "@/lib/search";
-import { CopyButton, Dot } from "@/ui/Bits";
-import { Failure } from "@/ui/Empty";
+import { CopyButton } from "@/ui/Copy";
+import { Dot } from "@/ui/Dot";
+import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
-import { ScoreText } from "@/ui/Score";
-import { StateBadge } from "@/ui/State";
+import { ScoreText } from "@/ui/ScoreText";
+import { StateBadge } from "@/ui/StateBadge";
 import { useScheme } from "@/ui/scheme";
 import { Actions } from "./Actions";
 import { DefinitionPanel } from "./DefinitionPanel";
@@ -21,14 +22,14 @@ import classes from "./ExperimentPage.module.css";
 import { AdviceBanner, FailuresBanner } from "./FailuresBanner";
 import { RunsPanel } from "./RunsPanel";
 import type { ChangeSearch, ExperimentSearch } from "./search";
-import { useFreshExperiment } from "./useFreshExperiment";
+import { useLiveExperiment } from "./useLiveExperiment";
 
 const route = getRouteApi("/inside/experiments/$experimentId");
 
 export function ExperimentPage({ id }: { id: string }) {
   const experiment = useQuery(experimentQuery(id));
   const runs = useQuery(experimentRunsQuery(id));
-  useFreshExperiment(id);
+  useLiveExperiment(id);
   const problem = problemOf(experiment) ?? problemOf(runs);
   const missing = experiment.data === undefined || runs.data === undefined;
   if (missing && problem === null) return <Waiting />;

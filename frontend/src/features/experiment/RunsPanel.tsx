@@ -7,9 +7,9 @@ import { memberColor } from "@/lib/color";
 import { value } from "@/lib/format";
 import { progressOf } from "@/lib/progress";
 import { DataTable } from "@/ui/DataTable";
-import { Empty } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
 import { Panel } from "@/ui/Page";
-import { StateCounts } from "@/ui/State";
+import { StateCounts } from "@/ui/StateBadge";
 import { useScheme } from "@/ui/scheme";
 import classes from "./RunsPanel.module.css";
 import { runColumns } from "./runColumns";
@@ -60,9 +60,9 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
       }
     >
       {runs.length === 0 ? (
-        <Empty small title="No run yet" command={`palestra submit FILE --seeds 0-4`}>
+        <EmptyState small title="No run yet" command={`palestra submit FILE --seeds 0-4`}>
           Submit the same definition with more seeds: they join this experiment.
-        </Empty>
+        </EmptyState>
       ) : view === "table" ? (
         <DataTable label="Runs" rows={runs} columns={columns} rowId={(run) => run.id} onOpen={open} />
       ) : (

@@ -3,10 +3,11 @@ import { type Reading, scoreOf } from "@/api/definition";
 import type { Evaluation, Run } from "@/api/types";
 import { causeName, compact, count, duration, toNumber, value } from "@/lib/format";
 import { progressOf } from "@/lib/progress";
-import { Dot, ProgressBar } from "@/ui/Bits";
 import type { Column } from "@/ui/DataTable";
-import { ScoreText } from "@/ui/Score";
-import { StateBadge } from "@/ui/State";
+import { Dot } from "@/ui/Dot";
+import { ProgressBar } from "@/ui/ProgressBar";
+import { ScoreText } from "@/ui/ScoreText";
+import { StateBadge } from "@/ui/StateBadge";
 import classes from "./RunsPanel.module.css";
 
 const LOW = Number.NEGATIVE_INFINITY;

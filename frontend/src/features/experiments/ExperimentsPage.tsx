@@ -7,9 +7,10 @@ import { experimentsQuery, keys } from "@/api/queries";
 import type { Experiment } from "@/api/types";
 import { problemOf } from "@/lib/outage";
 import { useThrottle } from "@/lib/throttle";
-import { useLive } from "@/live/hooks";
+import { useLive } from "@/live/useLive";
 import { DataTable } from "@/ui/DataTable";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 import { useScheme } from "@/ui/scheme";
 import { experimentColumns } from "./columns";
@@ -123,7 +124,7 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
   if (filtered) {
     return (
       <>
-        <Empty title="No experiment matches">Loosen the filter, or look among the archived ones.</Empty>
+        <EmptyState title="No experiment matches">Loosen the filter, or look among the archived ones.</EmptyState>
         <div className={classes.more}>
           <Button variant="default" onClick={onClear}>
             Clear the filter
@@ -133,12 +134,12 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
     );
   }
   return (
-    <Empty
+    <EmptyState
       title="No experiments yet"
       command={`palestra submit examples/cartpole-dqn.yaml --seeds 0-2 --server ${window.location.origin}`}
     >
       Submit a definition and its runs appear here while they train. The same definition always gets the same ID, so
       submitting twice adds nothing but missing seeds.
-    </Empty>
+    </EmptyState>
   );
 }

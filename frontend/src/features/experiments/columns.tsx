@@ -2,10 +2,10 @@ import { Link } from "@tanstack/react-router";
 import type { Experiment } from "@/api/types";
 import { groupColor, type Scheme } from "@/lib/color";
 import { ago, moment } from "@/lib/format";
-import { Dot } from "@/ui/Bits";
 import type { Column } from "@/ui/DataTable";
-import { ScoreText } from "@/ui/Score";
-import { StateBadge, StateCounts } from "@/ui/State";
+import { Dot } from "@/ui/Dot";
+import { ScoreText } from "@/ui/ScoreText";
+import { StateBadge, StateCounts } from "@/ui/StateBadge";
 import classes from "./ExperimentsPage.module.css";
 
 export function experimentColumns(scheme: Scheme): Column<Experiment>[] {

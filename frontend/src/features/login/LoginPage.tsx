@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { redeem } from "@/api/actions";
 import { keys, loginOptionsQuery } from "@/api/queries";
 import type { Session } from "@/api/types";
-import { Mark } from "@/ui/Mark";
+import { Logo } from "@/ui/Logo";
 import { codeOf } from "./code";
 import { LinkForm, PasswordForm, Refusal } from "./forms";
 import classes from "./LoginPage.module.css";
@@ -60,7 +60,7 @@ export function LoginPage() {
     <main className={classes.page} id="main">
       <div className={classes.card}>
         <div className={classes.brand}>
-          <Mark size={34} />
+          <Logo size={34} />
           <div>
             <h1>Palestra</h1>
             <p className="muted">where agents train</p>

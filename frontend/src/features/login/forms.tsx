@@ -4,7 +4,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { login, redeem } from "@/api/actions";
 import { ApiError } from "@/api/client";
 import type { Session } from "@/api/types";
-import { CodeBlock } from "@/ui/Bits";
+import { CodeBlock } from "@/ui/Copy";
 import { codeOf } from "./code";
 import classes from "./LoginPage.module.css";
 

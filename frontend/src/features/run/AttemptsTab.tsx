@@ -1,8 +1,8 @@
 import type { Attempt, Job, RunDetail } from "@/api/types";
 import { ago, causeName, duration, moment, scheduleName, shortId } from "@/lib/format";
-import { Empty } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
 import { Panel } from "@/ui/Page";
-import { StateBadge } from "@/ui/State";
+import { StateBadge } from "@/ui/StateBadge";
 import classes from "./AttemptsTab.module.css";
 import { RunJobs } from "./RunJobs";
 
@@ -15,9 +15,9 @@ export function AttemptsTab({ run }: { run: RunDetail }) {
       <RunJobs run={run} />
       <Panel title="Attempts">
         {run.attempts.length === 0 ? (
-          <Empty small title="No attempt yet">
+          <EmptyState small title="No attempt yet">
             {run.jobs.find((job) => job.waiting)?.waiting ?? "A worker has not taken the job yet."}
-          </Empty>
+          </EmptyState>
         ) : (
           <Timeline run={run} />
         )}

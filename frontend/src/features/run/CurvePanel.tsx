@@ -3,7 +3,7 @@ import { Suspense, useMemo, useRef } from "react";
 import { Plot, type PlotBand, type PlotData, type PlotSeries, type PlotSource } from "@/charts";
 import { alpha } from "@/lib/color";
 import { clock, compact, value } from "@/lib/format";
-import { smooth } from "@/lib/smooth";
+import { smooth } from "@/lib/movingAverage";
 import type { RunCurves, View } from "@/live/curves";
 import { IconArrowsMaximize, IconArrowsMinimize } from "@/ui/icons";
 import { useScheme } from "@/ui/scheme";

@@ -7,7 +7,8 @@ import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
 import type { View } from "@/live/curves";
 import type { RunCurvesState } from "@/live/useRunCurves";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { IconChevronDown, IconChevronRight } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import { SearchInput } from "@/ui/SearchInput";
@@ -16,7 +17,7 @@ import classes from "./CurvesTab.module.css";
 import { EvaluationChart } from "./EvaluationChart";
 import { chartedSources, RETURN } from "./evaluationCurves";
 import { AXES, type ChangeSearch, type RunSearch } from "./search";
-import { EVALUATION_SERIES, sections } from "./sections";
+import { EVALUATION_SERIES, sections } from "./seriesGroups";
 
 const AXIS_LABELS = { env_step: "env steps", update: "updates", episode: "episodes", wall: "time" } as const;
 
@@ -188,18 +189,18 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
 function NoCurves({ run, filtered }: { run: RunDetail; filtered: boolean }) {
   if (filtered)
     return (
-      <Empty title="No curve matches">
+      <EmptyState title="No curve matches">
         The filter is a part of a name or a regular expression, for example loss|return.
-      </Empty>
+      </EmptyState>
     );
   if (run.state === "queued") {
     return (
-      <Empty title="Waiting for a slot">
+      <EmptyState title="Waiting for a slot">
         {waitingReason(run) ?? "The curves begin as soon as a worker takes the job."}
-      </Empty>
+      </EmptyState>
     );
   }
-  return <Empty title="No point yet">The curves begin with the first finished episode.</Empty>;
+  return <EmptyState title="No point yet">The curves begin with the first finished episode.</EmptyState>;
 }
 
 function waitingReason(run: RunDetail): string | null {

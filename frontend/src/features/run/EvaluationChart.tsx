@@ -8,8 +8,8 @@ import type { View } from "@/live/curves";
 import { useScheme } from "@/ui/scheme";
 import classes from "./CurvesTab.module.css";
 import { pointOf, RETURN } from "./evaluationCurves";
-import { pooled } from "./pooled";
-import { EVALUATION_SERIES } from "./sections";
+import { mergeEvaluations } from "./mergeEvaluations";
+import { EVALUATION_SERIES } from "./seriesGroups";
 
 interface EvaluationChartProps {
   evaluations: readonly Evaluation[];
@@ -36,7 +36,7 @@ export function EvaluationChart({ evaluations, of, curve, color, view, onZoom }:
   const height = ranged ? 220 : 172;
   const title = ranged ? TITLES[of] : curve;
   const shown = useMemo(
-    () => pooled(evaluations.filter((one) => one.source === of && (view.superseded || !one.superseded))),
+    () => mergeEvaluations(evaluations.filter((one) => one.source === of && (view.superseded || !one.superseded))),
     [evaluations, of, view.superseded],
   );
   const source = useMemo<PlotSource>(() => {

@@ -9,7 +9,8 @@ import { saveText } from "@/lib/csv";
 import { ago, count, moment, plural, score, shortId, toNumber, value } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { IconDownload } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./EvaluationsTab.module.css";
@@ -46,10 +47,10 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
       }
     >
       {rows.length === 0 ? (
-        <Empty title="No evaluation yet" command={`palestra evaluate ${run.id}`}>
+        <EmptyState title="No evaluation yet" command={`palestra evaluate ${run.id}`}>
           Evaluations come by themselves while training, as the definition says; a further one can be queued on any
           snapshot.
-        </Empty>
+        </EmptyState>
       ) : (
         <DataTable
           label="Evaluations"

@@ -5,9 +5,10 @@ import { contentAddress, filesQuery } from "@/api/queries";
 import type { Artifact, RunDetail } from "@/api/types";
 import { ago, bytes, moment } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
-import { CopyButton } from "@/ui/Bits";
+import { CopyButton } from "@/ui/Copy";
 import { type Column, DataTable } from "@/ui/DataTable";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { IconDownload } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./FilesTab.module.css";
@@ -97,9 +98,9 @@ function Files({ run }: { run: RunDetail }) {
       ) : query.isPending ? (
         <Skeleton height={120} radius={0} />
       ) : rows.length === 0 ? (
-        <Empty small title="No file yet" command={`palestra export ${run.id} --format weights`}>
+        <EmptyState small title="No file yet" command={`palestra export ${run.id} --format weights`}>
           An export writes the weights, a program or ONNX from a snapshot; videos come from the hook video.
-        </Empty>
+        </EmptyState>
       ) : (
         <DataTable label="Files" rows={rows} columns={COLUMNS} rowId={(row) => row.id} />
       )}

@@ -5,7 +5,8 @@ import type { LogLine, RunDetail } from "@/api/types";
 import { pieces } from "@/lib/ansi";
 import { clock, count } from "@/lib/format";
 import type { LogTail } from "@/live/logTail";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { Panel } from "@/ui/Page";
 import { SearchInput } from "@/ui/SearchInput";
 import classes from "./LogTab.module.css";
@@ -49,12 +50,12 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
       ) : state.error && lines.length === 0 ? (
         <Failure error={state.error} retry={() => tail.reload()} />
       ) : lines.length === 0 ? (
-        <Empty
+        <EmptyState
           title={query ? "No line matches" : "No line yet"}
           {...(query ? {} : { command: `palestra logs ${run.id} --follow` })}
         >
           {query ? null : "What the trainer prints appears here as it is printed."}
-        </Empty>
+        </EmptyState>
       ) : (
         <Lines lines={lines} follow={follow} onFollow={setFollow} />
       )}

@@ -5,11 +5,13 @@ import { provenanceQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
 import { moment } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
-import { CodeBlock, CopyButton, Facts } from "@/ui/Bits";
-import { Empty, Failure } from "@/ui/Empty";
+import { CodeBlock, CopyButton } from "@/ui/Copy";
+import { EmptyState } from "@/ui/EmptyState";
+import { Facts } from "@/ui/Facts";
+import { Failure } from "@/ui/Failure";
 import { Panel } from "@/ui/Page";
+import { JsonTree } from "./JsonTree";
 import classes from "./ProvenanceTab.module.css";
-import { Tree } from "./Tree";
 
 type Fields = Record<string, unknown>;
 
@@ -37,9 +39,9 @@ export function ProvenanceTab({ run }: { run: RunDetail }) {
       <div className="stack">
         {attempts.length === 0 && (
           <Panel title="Attempts">
-            <Empty small title="No attempt yet">
+            <EmptyState small title="No attempt yet">
               Packages, hardware and the code that really ran are recorded when a worker begins.
-            </Empty>
+            </EmptyState>
           </Panel>
         )}
         {attempts.map((attempt, i) => (
@@ -47,7 +49,7 @@ export function ProvenanceTab({ run }: { run: RunDetail }) {
             key={String(attempt.attempt_id ?? attempt.id ?? i)}
             title={`Attempt ${String(attempt.number ?? i + 1)}`}
           >
-            <Tree value={attempt} />
+            <JsonTree value={attempt} />
           </Panel>
         ))}
       </div>
@@ -58,9 +60,9 @@ export function ProvenanceTab({ run }: { run: RunDetail }) {
 function Submission({ run, fields }: { run: RunDetail; fields: Fields }) {
   if (Object.keys(fields).length === 0) {
     return (
-      <Empty small title="Nothing was recorded" command="palestra submit FILE --seeds 0-2">
+      <EmptyState small title="Nothing was recorded" command="palestra submit FILE --seeds 0-2">
         The run was submitted over the API without a provenance record; the command records one by itself.
-      </Empty>
+      </EmptyState>
     );
   }
   const { argv, command, git, ...rest } = fields;
@@ -80,7 +82,7 @@ function Submission({ run, fields }: { run: RunDetail; fields: Fields }) {
       {Object.keys(repository).length > 0 && (
         <details open>
           <summary className={classes.summary}>git</summary>
-          <Tree value={repository} />
+          <JsonTree value={repository} />
         </details>
       )}
       {changes && (
@@ -89,7 +91,7 @@ function Submission({ run, fields }: { run: RunDetail; fields: Fields }) {
           <Diff content={changes} />
         </details>
       )}
-      {Object.keys(rest).length > 0 && <Tree value={rest} />}
+      {Object.keys(rest).length > 0 && <JsonTree value={rest} />}
     </div>
   );
 }

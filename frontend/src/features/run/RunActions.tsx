@@ -17,7 +17,7 @@ import {
   IconTarget,
 } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
-import { undoable } from "@/ui/undo";
+import { undoable } from "@/ui/undoNotification";
 import { type Retry, useRetry } from "./useRetry";
 
 const PAUSABLE: readonly JobState[] = ["queued", "starting", "running"];

@@ -4,9 +4,10 @@ import { trainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
 import { count, duration, plural, value } from "@/lib/format";
 import { progressOf } from "@/lib/progress";
-import { CopyButton, ProgressBar } from "@/ui/Bits";
+import { CopyButton } from "@/ui/Copy";
 import { IconEqual, IconWaveSine } from "@/ui/icons";
-import { ScoreText } from "@/ui/Score";
+import { ProgressBar } from "@/ui/ProgressBar";
+import { ScoreText } from "@/ui/ScoreText";
 import classes from "./RunFacts.module.css";
 
 const QUALITY = {

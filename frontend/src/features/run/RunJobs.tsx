@@ -8,7 +8,7 @@ import { ago, causeName, count, moment, scheduleName } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { IconBan } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
-import { StateBadge } from "@/ui/State";
+import { StateBadge } from "@/ui/StateBadge";
 
 const OPEN: readonly JobState[] = ["queued", "starting", "running", "pausing", "paused", "preempting", "lost"];
 

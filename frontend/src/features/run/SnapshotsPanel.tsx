@@ -7,9 +7,10 @@ import { contentAddress, snapshotsQuery } from "@/api/queries";
 import type { RunDetail, Snapshot } from "@/api/types";
 import { ago, bytes, count, moment, toNumber, value } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
-import { CopyButton } from "@/ui/Bits";
+import { CopyButton } from "@/ui/Copy";
 import { type Column, DataTable } from "@/ui/DataTable";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { IconDownload } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./FilesTab.module.css";
@@ -144,9 +145,9 @@ export function SnapshotsPanel({ run }: { run: RunDetail }) {
       ) : query.isPending ? (
         <Skeleton height={120} radius={0} />
       ) : rows.length === 0 ? (
-        <Empty small title="No snapshot yet">
+        <EmptyState small title="No snapshot yet">
           {saving(run)}
-        </Empty>
+        </EmptyState>
       ) : (
         <DataTable label="Snapshots" rows={rows} columns={columns} rowId={(row) => row.id} />
       )}

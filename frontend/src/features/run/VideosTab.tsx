@@ -6,7 +6,8 @@ import { evaluationsQuery, videosQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
 import { count, value } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { IconPlayerPlay } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./VideosTab.module.css";
@@ -27,10 +28,10 @@ export function VideosTab({ run }: { run: RunDetail }) {
   if (videos.length === 0) {
     return (
       <Panel flush>
-        <Empty title="No video yet" command={HOOK}>
+        <EmptyState title="No video yet" command={HOOK}>
           The hook video films an episode of an evaluation, played again from the seed that it was counted with. It
           needs an environment that renders pictures.
-        </Empty>
+        </EmptyState>
       </Panel>
     );
   }

@@ -1,6 +1,6 @@
 /** Which curves the evaluations of a run make. */
 import type { Evaluation, EvaluationSource } from "@/api/types";
-import { EVALUATION_SERIES, matcher } from "./sections";
+import { EVALUATION_SERIES, matcher } from "./seriesGroups";
 
 /** The mean return; every other curve is a metric of a supervised model. */
 export const RETURN = "mean";

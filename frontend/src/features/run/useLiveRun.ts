@@ -4,11 +4,11 @@ import { reading } from "@/api/definition";
 import { keys, seriesNamesQuery, snapshotsQuery } from "@/api/queries";
 import type { Evaluation, LiveEvent, LogPage, RunDetail, RunState } from "@/api/types";
 import { useThrottle } from "@/lib/throttle";
-import { fenceChain } from "@/live/chain";
+import { fenceChain } from "@/live/fenceChain";
 import { LogTail } from "@/live/logTail";
 import { type RunCurvesState, useRunCurves } from "@/live/useRunCurves";
 import type { RunSearch } from "./search";
-import { isOfEvaluations } from "./sections";
+import { isOfEvaluations } from "./seriesGroups";
 
 const LIVE: ReadonlySet<RunState> = new Set<RunState>(["queued", "running", "paused"]);
 

@@ -11,7 +11,7 @@ import {
   IconPlayerPause,
   IconPlugConnectedX,
 } from "./icons";
-import classes from "./State.module.css";
+import classes from "./StateBadge.module.css";
 
 type Tone = "alive" | "good" | "bad" | "warn" | "quiet";
 

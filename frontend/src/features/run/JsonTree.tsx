@@ -1,9 +1,9 @@
 import { useMemo } from "react";
-import { type Json, lines } from "@/lib/tree";
+import { type Json, lines } from "@/lib/jsonDiff";
 import classes from "./ProvenanceTab.module.css";
 
 /** A stored JSON record, line by line. */
-export function Tree({ value }: { value: unknown }) {
+export function JsonTree({ value }: { value: unknown }) {
   const rows = useMemo(() => lines(value as Json), [value]);
   return (
     <dl className={classes.tree}>

@@ -2,7 +2,7 @@ import type { Evaluation } from "@/api/types";
 import { toNumber } from "@/lib/format";
 
 /** Evaluations of the same state as one: its episodes together. The training and a job beside it may both have looked at a snapshot. */
-export function pooled(evaluations: readonly Evaluation[]): Evaluation[] {
+export function mergeEvaluations(evaluations: readonly Evaluation[]): Evaluation[] {
   const states = new Map<string, Evaluation>();
   for (const one of evaluations) {
     const state = `${one.env_step}/${one.update}`;

@@ -8,12 +8,13 @@ import type { Job } from "@/api/types";
 import { count, plural } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 import { jobPlace } from "./JobName";
 import { jobColumns } from "./jobColumns";
 import { PoolStrip } from "./PoolStrip";
-import { HEARTBEAT_MS, useFreshCluster } from "./useFreshCluster";
+import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
 
 const WAITING = new Set(["queued", "lost"]);
 const HELD = new Set(["paused", "pausing"]);
@@ -21,7 +22,7 @@ const HELD = new Set(["paused", "pausing"]);
 export function QueuePage() {
   const query = useQuery({ ...jobsQuery, refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
-  useFreshCluster("queue");
+  useLiveQueue("queue");
   const problem = problemOf(query);
   const jobs = useMemo(() => query.data?.jobs ?? [], [query.data]);
   const waiting = useMemo(() => jobs.filter((job) => WAITING.has(job.state)).sort(byPlace), [jobs]);
@@ -39,14 +40,14 @@ export function QueuePage() {
         <>
           <Panel title="Waiting" flush aside={waiting.length > 0 && <Count jobs={waiting} cut={query.data?.cut} />}>
             {waiting.length === 0 ? (
-              <Empty
+              <EmptyState
                 title={active.length > 0 ? "Nothing waits" : "The queue is empty"}
                 command="palestra submit examples/cartpole-dqn.yaml --seeds 0-9"
               >
                 {active.length > 0
                   ? "Every submitted job has its slot. Submit more than there are slots and they line up here, each with the reason why it waits."
                   : "Submitted jobs line up here, each with its place and the reason why it waits."}
-              </Empty>
+              </EmptyState>
             ) : (
               <Jobs label="Waiting jobs" rows={waiting} kind="waiting" />
             )}

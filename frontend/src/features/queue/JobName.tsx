@@ -4,9 +4,9 @@ import { openRunsQuery } from "@/api/queries";
 import type { Job } from "@/api/types";
 import { groupColor } from "@/lib/color";
 import { splitExperimentId } from "@/lib/format";
-import { Dot } from "@/ui/Bits";
+import { Dot } from "@/ui/Dot";
 import { useScheme } from "@/ui/scheme";
-import classes from "./Cluster.module.css";
+import classes from "./Queue.module.css";
 
 /** Where a job is looked at: its run, or the experiment where it trains several of its seeds. */
 export function jobPlace(job: Job) {

@@ -1,6 +1,6 @@
 import type { Pool } from "@/api/types";
 import { plural } from "@/lib/format";
-import classes from "./Cluster.module.css";
+import classes from "./Queue.module.css";
 
 /** Each pool in one line: what it has, what is taken, who waits. */
 export function PoolStrip({ pools }: { pools: readonly Pool[] }) {

@@ -6,13 +6,14 @@ import { jobsQuery, poolsQuery, workersQuery } from "@/api/queries";
 import type { Job, Worker } from "@/api/types";
 import { ago, bytes, moment, shortId } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
-import { Empty, Failure } from "@/ui/Empty";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
-import { StateBadge } from "@/ui/State";
-import classes from "./Cluster.module.css";
+import { StateBadge } from "@/ui/StateBadge";
 import { JobName, jobPlace } from "./JobName";
 import { PoolStrip } from "./PoolStrip";
-import { HEARTBEAT_MS, useFreshCluster } from "./useFreshCluster";
+import classes from "./Queue.module.css";
+import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
 
 const MIB = 2 ** 20;
 
@@ -20,7 +21,7 @@ export function WorkersPage() {
   const query = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
   const jobs = useQuery(jobsQuery);
-  useFreshCluster("workers");
+  useLiveQueue("workers");
   const workers = query.data ?? [];
   const problem = problemOf(query);
   const byId = new Map((jobs.data?.jobs ?? []).map((job) => [job.id, job]));
@@ -34,13 +35,13 @@ export function WorkersPage() {
         <Skeleton height={200} radius={10} />
       ) : workers.length === 0 ? (
         <Panel>
-          <Empty
+          <EmptyState
             title="No worker yet"
             command={`palestra worker --server ${window.location.origin} --token-file FILE --pool default --slots 2`}
           >
             Jobs wait until a worker offers slots. This starts one on any machine that reaches the server; a slot is a
             right to run one job at a time.
-          </Empty>
+          </EmptyState>
         </Panel>
       ) : (
         <div className={classes.workers}>

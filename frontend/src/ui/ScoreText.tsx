@@ -1,5 +1,5 @@
 import { plural, score, toNumber, value } from "@/lib/format";
-import classes from "./Score.module.css";
+import classes from "./ScoreText.module.css";
 
 /** What a `±` stands for. A number of its own says nothing: sd, standard error and interval differ by factors. */
 export type SpreadKind = "sd" | "se" | "ci95";

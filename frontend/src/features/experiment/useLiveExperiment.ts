@@ -2,12 +2,12 @@ import { useQueryClient } from "@tanstack/react-query";
 import { keys } from "@/api/queries";
 import type { LiveEvent, Run } from "@/api/types";
 import { useThrottle } from "@/lib/throttle";
-import { useLive } from "@/live/hooks";
+import { useLive } from "@/live/useLive";
 
 const TYPES = ["experiment", "run", "job", "attempt", "evaluation"];
 
 /** Follows an experiment: runs are replaced in place, curves and scores are read again a little later. */
-export function useFreshExperiment(id: string): void {
+export function useLiveExperiment(id: string): void {
   const client = useQueryClient();
   const curves = useThrottle(() => void client.invalidateQueries({ queryKey: keys.curves }), 2000);
   const detail = useThrottle(() => void client.invalidateQueries({ queryKey: keys.experiment(id) }), 2000);

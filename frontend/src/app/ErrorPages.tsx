@@ -3,7 +3,7 @@ import { Link, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { ApiError } from "@/api/client";
 import { isPassing } from "@/lib/outage";
-import { Failure } from "@/ui/Empty";
+import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 
 const RETRY_MS = 3_000;

@@ -7,8 +7,8 @@ import type { Job } from "@/api/types";
 import { ago, count, moment, plural, scheduleName } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
-import { StateBadge } from "@/ui/State";
-import { undoable } from "@/ui/undo";
+import { StateBadge } from "@/ui/StateBadge";
+import { undoable } from "@/ui/undoNotification";
 import { JobName } from "./JobName";
 
 export function jobColumns(kind: "waiting" | "active" | "held"): Column<Job>[] {

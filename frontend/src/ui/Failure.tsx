@@ -1,33 +1,7 @@
 import { Button } from "@mantine/core";
-import type { ReactNode } from "react";
 import { isPassing } from "@/lib/outage";
-import { CodeBlock } from "./Bits";
-import classes from "./Empty.module.css";
+import classes from "./EmptyState.module.css";
 import { IconRefresh } from "./icons";
-
-interface EmptyProps {
-  title: string;
-  children?: ReactNode;
-  /** The exact command that would fill this place. */
-  command?: string;
-  small?: boolean;
-}
-
-/** An empty place that says how to fill it. */
-export function Empty({ title, children, command, small = false }: EmptyProps) {
-  return (
-    <div className={small ? classes.small : classes.empty}>
-      {!small && <div className={classes.meander} aria-hidden="true" />}
-      <strong className={classes.title}>{title}</strong>
-      {children && <p className={classes.text}>{children}</p>}
-      {command && (
-        <div className={classes.command}>
-          <CodeBlock text={command} />
-        </div>
-      )}
-    </div>
-  );
-}
 
 interface Explained {
   message: string;

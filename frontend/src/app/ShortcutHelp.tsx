@@ -1,9 +1,9 @@
 import { Modal } from "@mantine/core";
 import { activeShortcuts } from "@/lib/shortcuts";
-import classes from "./Help.module.css";
+import classes from "./ShortcutHelp.module.css";
 
 /** Every shortcut that works on this page. */
-export function Help({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+export function ShortcutHelp({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const shortcuts = opened ? activeShortcuts() : [];
   return (
     <Modal opened={opened} onClose={onClose} title="Keyboard shortcuts" size="sm">

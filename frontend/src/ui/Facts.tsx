@@ -1,0 +1,16 @@
+import type { CSSProperties, ReactNode } from "react";
+import classes from "./Facts.module.css";
+
+/** Name and value side by side. */
+export function Facts({ items, style }: { items: readonly (readonly [string, ReactNode])[]; style?: CSSProperties }) {
+  return (
+    <dl className={classes.facts} style={style}>
+      {items.map(([name, content]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{content}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
