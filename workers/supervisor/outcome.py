@@ -2,11 +2,11 @@
 
 import signal
 from dataclasses import dataclass
-from typing import Final
 
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport, Failure
 from workers.ipc.full_disk import ADVICE, EXIT_STATUS
+from workers.ipc.order_ends import ORDER_ENDS
 from workers.supervisor.limits import Breach
 
 
@@ -32,14 +32,6 @@ class TrainerExit:
     episode: int = 0
 
 
-_ORDERED: Final = {
-    Order.PAUSE: (Outcome.PAUSED, Cause.USER),
-    Order.CANCEL: (Outcome.CANCELLED, Cause.USER),
-    Order.DRAIN: (Outcome.DRAINED, Cause.DRAIN),
-    Order.STALE: (Outcome.LOST, Cause.STALE),
-}
-
-
 def report_of(ending: TrainerExit) -> AttemptReport:
     """Returns the report to release with.
 
@@ -53,8 +45,8 @@ def report_of(ending: TrainerExit) -> AttemptReport:
         return _failed(ending, breach.cause, breach.message)
     if report is not None:
         return report
-    if ending.order in _ORDERED:
-        outcome, cause = _ORDERED[ending.order]
+    if ending.order in ORDER_ENDS:
+        outcome, cause = ORDER_ENDS[ending.order]
         return _bare(ending, outcome, cause)
     return _sudden(ending)
 

@@ -45,19 +45,8 @@ from workers.trainer_process.failures import describe_failure
 from workers.trainer_process.run_log_sink import TellingSink
 from workers.trainer_process.schedules import native, smoke_test
 from workers.trainer_process.schedules.continuous_evaluate import Follower
+from workers.trainer_process.stop_reasons import ATTEMPT_ENDS, IMPOSED
 
-_ENDS: Final = {
-    StopReason.BUDGET: (Outcome.SUCCEEDED, Cause.BUDGET),
-    StopReason.REQUESTED: (Outcome.SUCCEEDED, Cause.USER),
-    StopReason.SUCCESS_SCORE: (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),
-    StopReason.INPUT_EXHAUSTED: (Outcome.SUCCEEDED, Cause.BUDGET),
-    StopReason.DIVERGED: (Outcome.FAILED, Cause.DIVERGED),
-    StopReason.PAUSE: (Outcome.PAUSED, Cause.USER),
-    StopReason.CANCEL: (Outcome.CANCELLED, Cause.USER),
-    StopReason.DRAIN: (Outcome.DRAINED, Cause.DRAIN),
-    StopReason.TIME_LIMIT: (Outcome.FAILED, Cause.TIME_LIMIT),
-}
-_ORDERS: Final = {StopReason.PAUSE, StopReason.CANCEL, StopReason.DRAIN, StopReason.TIME_LIMIT}
 _FAILURES: Final = {
     StopReason.DIVERGED: "The loss was not finite for as many updates as nan_guard allows: lower the learning rate, or clip gradients.",
     StopReason.TIME_LIMIT: "The attempt reached its wall time: raise limits.wall_seconds, or resume the run.",
@@ -193,7 +182,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
 
 def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
     """Returns what an attempt ends for: an order that any run met, else the end of a run that is complete, else that of a failed one."""
-    ordered = [reason for reason in reasons if reason in _ORDERS]
+    ordered = [reason for reason in reasons if reason in IMPOSED]
     complete = [reason for reason in reasons if reason.completes_run]
     return (ordered or complete or list(reasons))[0]
 
@@ -271,7 +260,7 @@ def _ended(attempt: RunningAttempt, reason: StopReason) -> AttemptReport:
 
 
 def _why(reason: StopReason) -> dict[str, Any]:
-    outcome, cause = _ENDS[reason]
+    outcome, cause = ATTEMPT_ENDS[reason]
     return {"outcome": outcome, "cause": cause, "failure": Failure(message=_FAILURES[reason]) if reason in _FAILURES else None}
 
 
@@ -346,7 +335,7 @@ def _end_at_orders(attempt: RunningAttempt) -> None:
     """Where there is no state to save, an order ends the process as soon as it is heard."""
 
     def end(reason: StopReason) -> None:
-        outcome, cause = _ENDS[reason]
+        outcome, cause = ATTEMPT_ENDS[reason]
         write_atomically(attempt.directory.report, _report(attempt, outcome, cause).model_dump_json(indent=1).encode())
         os._exit(0)
 

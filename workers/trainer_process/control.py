@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from palestra.contract.states import Order
 from workers.core.types import StopReason
+from workers.trainer_process.stop_reasons import REASON_OF_WORD
 
 ABANDONED_EXIT: Final = 70
 """Exit status of a trainer whose supervisor is gone, or which is told that another attempt took over."""
-
-_REASONS: Final = {"pause": StopReason.PAUSE, "cancel": StopReason.CANCEL, "drain": StopReason.DRAIN, "time_limit": StopReason.TIME_LIMIT}
 
 
 class ControlFlag:
@@ -52,8 +52,8 @@ class ControlFlag:
         with os.fdopen(descriptor, "rb", buffering=0) as pipe:
             for line in pipe:
                 word = line.decode("ascii", "replace").strip()
-                if word == "stale":
+                if word == Order.STALE.value:
                     break
-                if word in _REASONS:
-                    self.give(_REASONS[word])
+                if word in REASON_OF_WORD:
+                    self.give(REASON_OF_WORD[word])
         os._exit(ABANDONED_EXIT)

@@ -1,0 +1,35 @@
+"""The translations of an order: from the server's word to the engine's stop reason and the attempt's outcome."""
+
+import pytest
+
+from palestra.contract.states import Cause, Order, Outcome
+from workers.core.types import StopReason
+from workers.ipc.order_ends import ORDER_ENDS
+from workers.trainer_process.stop_reasons import ATTEMPT_ENDS, IMPOSED, REASON_OF_WORD
+
+
+def test_each_stop_reason_has_an_outcome() -> None:
+    assert set(ATTEMPT_ENDS) == set(StopReason)
+
+
+def test_each_order_that_ends_an_attempt_has_an_outcome() -> None:
+    assert set(ORDER_ENDS) == set(Order) - {Order.CONTINUE}
+
+
+@pytest.mark.parametrize(
+    ("word", "end"),
+    [
+        ("pause", (Outcome.PAUSED, Cause.USER)),
+        ("cancel", (Outcome.CANCELLED, Cause.USER)),
+        ("drain", (Outcome.DRAINED, Cause.DRAIN)),
+        ("time_limit", (Outcome.FAILED, Cause.TIME_LIMIT)),
+    ],
+)
+def test_a_word_of_the_control_pipe_becomes_its_outcome(word: str, end: tuple[Outcome, Cause]) -> None:
+    reason = REASON_OF_WORD[word]
+    assert reason in IMPOSED
+    assert ATTEMPT_ENDS[reason] == end
+
+
+def test_an_order_and_its_stop_reason_have_one_name() -> None:
+    assert {word: reason.value for word, reason in REASON_OF_WORD.items()} == {word: word for word in REASON_OF_WORD}

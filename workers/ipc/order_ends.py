@@ -1,0 +1,14 @@
+"""How an attempt ends that obeyed an order of the server: the supervisor and the trainer report the same."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from palestra.contract.states import Cause, Order, Outcome
+
+ORDER_ENDS: Final[Mapping[Order, tuple[Outcome, Cause]]] = {
+    Order.PAUSE: (Outcome.PAUSED, Cause.USER),
+    Order.CANCEL: (Outcome.CANCELLED, Cause.USER),
+    Order.DRAIN: (Outcome.DRAINED, Cause.DRAIN),
+    Order.STALE: (Outcome.LOST, Cause.STALE),
+}
+"""Outcome and cause by order; `continue` ends nothing."""
