@@ -31,14 +31,22 @@ def _training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil
 def test_killed_trainer_is_followed_by_an_attempt_from_the_newest_snapshot(stack: Stack) -> None:
     (run,) = stack.submit(cartpole(12_000))
 
-    def is_past_a_snapshot() -> bool:
-        steps = [row["env_step"] for row in stack.get(f"runs/{run['id']}/snapshots")["items"] if row["state"] == "verified"]
-        return bool(steps) and stack.get(f"runs/{run['id']}")["progress"]["env_step"] >= max(steps) + 700
-
-    wait_for(is_past_a_snapshot, 60, "the run is well past a verified snapshot")
+    stack.wait_for_run(run["id"], lambda run: run["snapshots"]["verified"], 60, "a snapshot is verified")
     first = live_attempt(stack, run["id"])
     assert first is not None
-    _trainer_of(stack, first["id"]).kill()
+    trainer = _trainer_of(stack, first["id"])
+
+    def is_frozen_past_a_snapshot() -> bool:
+        trainer.suspend()  # else the next snapshot could be written between the look and the kill
+        time.sleep(1.5)  # what it recorded arrives
+        seen = stack.get(f"runs/{run['id']}")
+        if seen["progress"]["env_step"] >= seen["snapshots"]["written"] + 300:
+            return True
+        trainer.resume()
+        return False
+
+    wait_for(is_frozen_past_a_snapshot, 60, "the run is well past its newest snapshot")
+    trainer.kill()
     killed = time.monotonic()
 
     def second_attempt() -> dict[str, object] | None:
