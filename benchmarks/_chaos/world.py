@@ -105,20 +105,15 @@ class World:
         return [one for one in self.trainings if one.run_id not in self._succeeded and not self._look(one)]
 
     def in_the_middle(self, *, deadly: bool, seconds: float = 300) -> list[Struck]:
-        """Waits until a training is in its middle, and returns all that are; one that may not die again is left out."""
+        """Waits until trainings are in their middle and returns them; a deadly strike waits until each of these may die once more."""
 
         def ask() -> list[Struck] | None:
             self.keep_busy()
-            return [one for one in self.unfinished() if self._is_in_the_middle(one) and not (deadly and one.deaths >= MOST_DEATHS)]
-
-        def safe() -> list[Struck] | None:
-            found = ask()
+            found = [one for one in self.unfinished() if self._is_in_the_middle(one)]
             # A strike on all may end the attempt of each.
-            if deadly and any(one.deaths >= MOST_DEATHS and self._is_in_the_middle(one) for one in self.unfinished()):
-                return None
-            return found
+            return None if deadly and any(one.deaths >= MOST_DEATHS for one in found) else found
 
-        return wait_for(safe, seconds, "a training is in its middle")
+        return wait_for(ask, seconds, "a training is in its middle")
 
     def finish(self, seconds: float = 900) -> None:
         """Waits for every training's end and compares each with the undisturbed one of its kind."""
